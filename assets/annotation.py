@@ -1,0 +1,130 @@
+"""What the annotator says of each document: topics and a summary."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from assets.corpus import CorpusAssets
+from assets.stage import Check, CheckRule, Made, Site, stage
+from resources.engines import engine_identity, load_engine
+from saber_dagster.engines import SOLUTION_SUMMARY, TOPIC_SCORES
+from saber_dagster.ledger import Counts
+from saber_dagster.ontology import OntologyTree
+from saber_dagster.summarizing import summarize_documents
+from saber_dagster.tagging import tag_documents
+
+GROUP = "annotation"
+COVERAGE = 0.99
+"""Share of calls that must have an answer; below it, what is built downstream would mislead."""
+
+
+@dataclass(frozen=True)
+class AnnotationAssets:
+    """Topics and summaries."""
+
+    topic_tags: dg.AssetsDefinition
+    summaries: dg.AssetsDefinition
+
+
+def annotation_assets(
+    site: Site, corpus: CorpusAssets, ontology_tree: dg.AssetsDefinition
+) -> AnnotationAssets:
+    """The assets of this stage."""
+    settings = site.settings
+    engine = load_engine(settings.annotator.engine, settings.annotator.options)
+    engine_tags = {"saber/model": engine.model[:60], "saber/role": "annotator"}
+
+    @stage(
+        site,
+        "topic_tags",
+        table="topic_tags",
+        version="1",
+        group=GROUP,
+        inputs={"corpus": corpus.corpus, "ontology_tree": ontology_tree},
+        partitions=site.by_corpus_shard,
+        reads=["topics"],
+        identity=engine_identity(engine, TOPIC_SCORES),
+        kinds=["llm"],
+        resources=["annotator", "ledger"],
+        pool="llm",
+        checks=[CheckRule("coverage", "At least 99 % of the documents have an answer.")],
+        tags=engine_tags,
+    )
+    def topic_tags(
+        context: dg.AssetExecutionContext, corpus: pl.DataFrame, ontology_tree: pl.DataFrame
+    ) -> Made:
+        tree = OntologyTree.from_frame(ontology_tree)
+        annotator = context.resources.annotator.load()
+        with context.resources.ledger.session(annotator, "topic_tags", context) as session:
+            frame, counts = tag_documents(corpus, tree, session.ask, settings.topics.threshold)
+        return Made(
+            frame,
+            {
+                "engine": annotator.model,
+                "documents": counts.documents,
+                "with_topic": counts.tagged,
+                "without_topic": counts.no_topic,
+                "levels": counts.levels,
+                **call_metadata(session.counts),
+            },
+            [coverage(counts.documents - counts.failed, counts.documents, "documents")],
+        )
+
+    @stage(
+        site,
+        "summaries",
+        table="summaries",
+        version="1",
+        group=GROUP,
+        inputs={"corpus": corpus.corpus},
+        partitions=site.by_corpus_shard,
+        reads=["summaries.max_words"],
+        identity=engine_identity(engine, SOLUTION_SUMMARY),
+        kinds=["llm"],
+        resources=["annotator", "ledger"],
+        pool="llm",
+        checks=[CheckRule("coverage", "At least 99 % of the documents have an answer.")],
+        tags=engine_tags,
+    )
+    def summaries(context: dg.AssetExecutionContext, corpus: pl.DataFrame) -> Made:
+        annotator = context.resources.annotator.load()
+        with context.resources.ledger.session(annotator, "summaries", context) as session:
+            frame = summarize_documents(corpus, session.ask, settings.summaries.max_words)
+        answered = frame.filter(pl.col("status").is_in(["ok", "no_solution"])).height
+        return Made(
+            frame,
+            {
+                "engine": annotator.model,
+                "without_core_idea": int(frame["no_core_idea"].sum()),
+                "without_solution": frame.filter(pl.col("status") == "no_solution").height,
+                **call_metadata(session.counts),
+            },
+            [coverage(answered, frame.height, "documents")],
+        )
+
+    return AnnotationAssets(topic_tags, summaries)
+
+
+def call_metadata(counts: Counts) -> dict[str, Any]:
+    """What the calls of a step cost, for the UI."""
+    return {
+        "calls_asked": counts.asked,
+        "calls_made": counts.made,
+        "calls_replayed": counts.replayed,
+        "calls_failed": counts.failed,
+        "tokens": counts.tokens,
+        "price_usd": counts.price,
+    }
+
+
+def coverage(answered: int, expected: int, what: str) -> Check:
+    """The check that enough calls have an answer."""
+    share = answered / expected if expected else 1.0
+    return Check(
+        "coverage",
+        share >= COVERAGE,
+        f"{answered} of {expected} {what} have an answer ({share:.1%}, at least {COVERAGE:.0%} needed)",
+        {"answered": answered, "expected": expected},
+    )

@@ -1,0 +1,169 @@
+"""Query set → candidate sets → release."""
+
+from dataclasses import dataclass
+
+import dagster as dg
+import polars as pl
+
+from assets.corpus import CorpusAssets
+from assets.signals import SignalAssets, pinned_table
+from assets.stage import Check, CheckRule, Made, Site, stage
+from saber_dagster import candidates, releases
+from saber_dagster.contracts import GROUPS
+from saber_dagster.partitions import domain_and_shard
+
+GROUP = "candidates"
+
+
+@dataclass(frozen=True)
+class CandidateAssets:
+    """What judges and retrievers read."""
+
+    query_set: dg.AssetsDefinition
+    candidate_sets: dg.AssetsDefinition
+    release: dg.AssetsDefinition
+
+
+def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) -> CandidateAssets:
+    """The assets of this stage."""
+    settings = site.settings
+    per_group = settings.candidates.per_group
+    frames = {
+        "signal_shards": signals.signal_shards,
+        "problem_index": signals.problem_index,
+        "thresholds": signals.thresholds,
+    }
+
+    @stage(
+        site,
+        "query_set",
+        table="query_set",
+        version="1",
+        group=GROUP,
+        inputs=frames,
+        reads=["seed", "candidates", "queries", "corpus.queries", "release"],
+        checks=[CheckRule("not_empty", "There is a query.")],
+    )
+    def query_set(
+        context: dg.AssetExecutionContext,
+        signal_shards: pl.DataFrame,
+        problem_index: pl.DataFrame,
+        thresholds: pl.DataFrame,
+    ) -> Made:
+        made = pinned_table(site, "query_set")
+        if made is None:
+            groups = candidates.group_pairs(signal_shards, problem_index, thresholds)
+            eligible = candidates.eligible_queries(groups, per_group)
+            frame = candidates.select_queries(
+                eligible,
+                problem_index,
+                settings.queries.per_domain,
+                settings.seed,
+                own_queries=settings.corpus.queries is not None,
+            )
+            made = Made(frame, {"pinned": False, "eligible_queries": len(eligible)})
+        by_domain = made.frame.explode("selected_for").group_by("selected_for").len()
+        return Made(
+            made.frame,
+            {
+                **made.metadata,
+                "queries_by_domain": dg.MetadataValue.json(
+                    dict(by_domain.sort("selected_for").rows())
+                ),
+            },
+            [
+                Check(
+                    "not_empty",
+                    made.frame.height > 0,
+                    f"{made.frame.height} queries with {per_group} documents in each group",
+                )
+            ],
+        )
+
+    @stage(
+        site,
+        "candidate_sets",
+        table="candidate_sets",
+        version="1",
+        group=GROUP,
+        inputs={**frames, "query_set": query_set},
+        partitions=site.by_query,
+        reads=["seed", "candidates", "release"],
+        checks=[CheckRule("groups_are_full", "Each query has K documents of each group.")],
+    )
+    def candidate_sets(
+        context: dg.AssetExecutionContext,
+        signal_shards: pl.DataFrame,
+        problem_index: pl.DataFrame,
+        thresholds: pl.DataFrame,
+        query_set: pl.DataFrame,
+    ) -> Made:
+        domain, shard = domain_and_shard(context.partition_key)
+        mine = query_set.filter((pl.col("primary_domain") == domain) & (pl.col("shard") == shard))
+        made = pinned_table(site, "candidate_sets")
+        if made is not None:
+            made = Made(made.frame.join(mine, on="query_id", how="semi"), made.metadata)
+        else:
+            pairs = signal_shards.join(mine, on="query_id", how="semi")
+            groups = candidates.group_pairs(pairs, problem_index, thresholds)
+            frame = candidates.sample_candidates(groups, mine["query_id"], per_group, settings.seed)
+            made = Made(frame, {"pinned": False})
+        expected = mine.height * per_group * len(GROUPS)
+        return Made(
+            made.frame,
+            {**made.metadata, "queries": mine.height},
+            [
+                Check(
+                    "groups_are_full",
+                    made.frame.height == expected,
+                    f"{made.frame.height} candidates, {expected} expected for {mine.height} queries",
+                )
+            ],
+        )
+
+    @stage(
+        site,
+        "release",
+        table="release_texts",
+        version="1",
+        group=GROUP,
+        inputs={
+            "corpus": corpus.corpus,
+            "topic_statistics": signals.topic_statistics,
+            "thresholds": signals.thresholds,
+            "query_set": query_set,
+            "candidate_sets": candidate_sets,
+        },
+        reads=["release"],
+        description="The texts that the release refers to. Its materialization pins the release.",
+    )
+    def release(
+        context: dg.AssetExecutionContext,
+        corpus: pl.DataFrame,
+        topic_statistics: pl.DataFrame,
+        thresholds: pl.DataFrame,
+        query_set: pl.DataFrame,
+        candidate_sets: pl.DataFrame,
+    ) -> Made:
+        target = releases.release_of(site.home.releases, settings)
+        if not target.complete:
+            texts = corpus.filter(
+                pl.col("is_document") | pl.col("doc_id").is_in(query_set["query_id"].to_list())
+            ).select("doc_id", "source", "source_id", "problem", "solution", "is_document")
+            target.pin(
+                {
+                    "topic_statistics": topic_statistics,
+                    "thresholds": thresholds,
+                    "query_set": query_set,
+                    "candidate_sets": candidate_sets,
+                    "release_texts": texts,
+                },
+                settings,
+            )
+        manifest = target.manifest()
+        return Made(
+            target.read("release_texts"),
+            {"release": target.name, "tables": dg.MetadataValue.json(manifest["tables"])},
+        )
+
+    return CandidateAssets(query_set, candidate_sets, release)

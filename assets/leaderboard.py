@@ -1,0 +1,135 @@
+"""Runs and benchmarks → metrics of every query → leaderboard."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+import polars as pl
+
+from assets.judges import JudgeLane
+from assets.retrievers import RetrieverLane
+from assets.stage import Check, CheckRule, Made, Site, stage
+from saber_dagster.contracts import TABLES
+from saber_dagster.leaderboard import Meta, build
+from saber_dagster.metrics import query_metrics as metrics_of
+from saber_dagster.retrieval.reference import oracle_run
+
+GROUP = "leaderboard"
+ORACLE = "oracle"
+"""The run whose scores are the judge's own ratings."""
+
+
+def leaderboard_assets(
+    site: Site, judges: Sequence[JudgeLane], retrievers: Sequence[RetrieverLane]
+) -> list[dg.AssetsDefinition]:
+    """The assets of this stage: one board per judge, in one table."""
+    settings = site.settings
+    cutoff = settings.evaluation.cutoff
+    benchmarks = {f"benchmark_{number}": lane for number, lane in enumerate(judges)}
+    runs = {f"run_{number}": lane for number, lane in enumerate(retrievers)}
+
+    @stage(
+        site,
+        "query_metrics",
+        table="query_metrics",
+        version="1",
+        group=GROUP,
+        inputs={
+            **{name: lane.benchmark for name, lane in benchmarks.items()},
+            **{name: lane.run for name, lane in runs.items()},
+        },
+        reads=["evaluation.cutoff", "evaluation.settings"],
+        checks=[CheckRule("no_missing_queries", "Every run ranks every query.", blocking=False)],
+    )
+    def query_metrics(context: dg.AssetExecutionContext, **frames: pl.DataFrame) -> Made:
+        parts = [TABLES["query_metrics"].empty()]
+        shown = settings.evaluation.settings
+        for benchmark_name, judge in benchmarks.items():
+            benchmark = frames[benchmark_name]
+            ranked = {lane.slug: frames[name] for name, lane in runs.items()}
+            ranked[ORACLE] = pl.concat(oracle_run(benchmark, setting) for setting in shown)
+            parts += [
+                metrics_of(run, benchmark, judge.slug, slug, cutoff, shown)
+                for slug, run in ranked.items()
+            ]
+        frame = pl.concat(parts)
+        missing = int(frame["missing"].sum())
+        return Made(
+            frame,
+            {"judges": len(judges), "retrievers": len(retrievers)},
+            [
+                Check(
+                    "no_missing_queries",
+                    missing == 0,
+                    f"{missing} times a run lacks a query, which scores 0",
+                )
+            ],
+        )
+
+    meta = Meta(
+        release=settings.release,
+        judge_revisions={lane.slug: lane.revision for lane in judges},
+        retriever_revisions={
+            **{lane.slug: lane.revision for lane in retrievers},
+            ORACLE: "1",
+        },
+    )
+
+    @stage(
+        site,
+        "leaderboard",
+        table="leaderboard",
+        version="1",
+        group=GROUP,
+        inputs={"query_metrics": query_metrics},
+        reads=["domains", "seed", "release", "evaluation.bootstrap_samples"],
+        identity=[meta.judge_revisions, meta.retriever_revisions],
+        checks=[CheckRule("oracle_is_one", "The judge's own ratings, as a run, score 1.")],
+    )
+    def leaderboard(context: dg.AssetExecutionContext, query_metrics: pl.DataFrame) -> Made:
+        board = build(
+            query_metrics,
+            meta,
+            settings.domains,
+            settings.evaluation.bootstrap_samples,
+            settings.seed,
+        )
+        oracle = board.filter(pl.col("retriever") == ORACLE)["value"]
+        return Made(
+            board,
+            {
+                "release": settings.release,
+                **{
+                    f"board_{lane.slug}": dg.MetadataValue.md(_board(board, lane.slug))
+                    for lane in judges
+                },
+            },
+            [
+                Check(
+                    "oracle_is_one",
+                    bool((oracle == 1.0).all()) and len(oracle) > 0,
+                    f"lowest {oracle.min()!r}, over {len(oracle)} cells",
+                )
+            ],
+        )
+
+    return [query_metrics, leaderboard]
+
+
+def _board(board: pl.DataFrame, judge: str) -> str:
+    """One judge's board as a Markdown table: the overall figures of each setting."""
+    rows = board.filter((pl.col("judge") == judge) & (pl.col("domain") == "overall"))
+    settings = rows["setting"].unique(maintain_order=True).to_list()
+    lines = [
+        "| retriever | " + " | ".join(settings) + " |",
+        "| --- |" + " --- |" * len(settings),
+    ]
+    order = rows.group_by("retriever").agg(pl.col("value").mean()).sort("value", "retriever")
+    for retriever in reversed(order["retriever"].to_list()):
+        cells = []
+        for setting in settings:
+            row = rows.filter(
+                (pl.col("retriever") == retriever) & (pl.col("setting") == setting)
+            ).row(0, named=True)
+            cells.append(f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]")
+        lines.append(f"| {retriever} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,56 @@
+"""One lane per retriever: its run over the candidates of the release."""
+
+from dataclasses import dataclass
+
+import dagster as dg
+import polars as pl
+
+from assets.candidates import CandidateAssets
+from assets.judges import candidates_by_query, texts_by_id
+from assets.stage import Made, Site, stage
+from saber_dagster.retrieval.base import load_retriever
+from saber_dagster.retrieval.runs import make_run
+from saber_dagster.settings import RetrieverEntry
+
+
+@dataclass(frozen=True)
+class RetrieverLane:
+    """The asset of one retriever."""
+
+    slug: str
+    revision: str
+    run: dg.AssetsDefinition
+
+
+def retriever_lane(site: Site, entry: RetrieverEntry, candidates: CandidateAssets) -> RetrieverLane:
+    """The asset of one retriever."""
+    settings = site.settings
+    revision = load_retriever(entry.retriever, **entry.options).revision
+
+    @stage(
+        site,
+        ["retriever", entry.slug, "run"],
+        table="run",
+        version="1",
+        group="retrievers",
+        inputs={"candidate_sets": candidates.candidate_sets, "release": candidates.release},
+        partitions=site.by_query,
+        reads=["evaluation.settings", "evaluation.statistics"],
+        identity=[entry.retriever, revision, entry.options],
+        tags={"saber/retriever": entry.slug},
+    )
+    def run(
+        context: dg.AssetExecutionContext, candidate_sets: pl.DataFrame, release: pl.DataFrame
+    ) -> Made:
+        retriever = load_retriever(entry.retriever, **entry.options)
+        from_corpus = settings.evaluation.statistics == "corpus"
+        frame = make_run(
+            retriever,
+            settings.evaluation.settings,
+            candidates_by_query(candidate_sets),
+            texts_by_id(release),
+            texts_by_id(release.filter("is_document")) if from_corpus else None,
+        )
+        return Made(frame, {"retriever": retriever.name, "revision": retriever.revision})
+
+    return RetrieverLane(entry.slug, revision, run)

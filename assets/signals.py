@@ -1,0 +1,242 @@
+"""Problem index → topic statistics → signal shards → thresholds."""
+
+from dataclasses import dataclass
+
+import dagster as dg
+import polars as pl
+
+from assets.annotation import AnnotationAssets
+from assets.corpus import CorpusAssets
+from assets.stage import Check, CheckRule, Made, Site, stage
+from saber_dagster import releases, signals
+from saber_dagster.ontology import OntologyTree
+from saber_dagster.partitions import domain_and_shard
+from saber_dagster.problem_index import build_index
+from saber_dagster.thresholds import ThresholdRule, fit_thresholds
+
+GROUP = "signals"
+
+
+@dataclass(frozen=True)
+class SignalAssets:
+    """What candidates are chosen from."""
+
+    problem_index: dg.AssetsDefinition
+    topic_statistics: dg.AssetsDefinition
+    signal_shards: dg.AssetsDefinition
+    thresholds: dg.AssetsDefinition
+
+
+def signal_assets(
+    site: Site,
+    corpus: CorpusAssets,
+    ontology_tree: dg.AssetsDefinition,
+    annotation: AnnotationAssets,
+) -> SignalAssets:
+    """The assets of this stage."""
+    settings = site.settings
+    rule = ThresholdRule(
+        rule=settings.thresholds.rule,
+        per_group=settings.candidates.per_group,
+        queries_required=settings.thresholds.queries_required,
+        topic_floor=_floor(site, "topic_floor"),
+        summary_floor=_floor(site, "summary_floor"),
+        c_steps=(settings.thresholds.c, *settings.thresholds.c_steps),
+    )
+
+    @stage(
+        site,
+        "problem_index",
+        table="problem_index",
+        version="1",
+        group=GROUP,
+        inputs={
+            "corpus": corpus.corpus,
+            "topic_tags": annotation.topic_tags,
+            "summaries": annotation.summaries,
+            "ontology_tree": ontology_tree,
+        },
+        reads=["domains", "summaries.min_words"],
+        checks=[CheckRule("has_queries", "Some document may be a query.")],
+    )
+    def problem_index(
+        context: dg.AssetExecutionContext,
+        corpus: pl.DataFrame,
+        topic_tags: pl.DataFrame,
+        summaries: pl.DataFrame,
+        ontology_tree: pl.DataFrame,
+    ) -> Made:
+        index = build_index(
+            corpus,
+            topic_tags,
+            summaries,
+            OntologyTree.from_frame(ontology_tree),
+            settings.domains,
+            settings.partitions.query_shards,
+            settings.summaries.min_words,
+        )
+        queries = index.filter("is_query")
+        members = queries.explode("domains").group_by("domains").len().sort("domains").rows()
+        return Made(
+            index,
+            {
+                "documents": int(index["is_document"].sum()),
+                "may_be_queries": queries.height,
+                "without_topic": index.filter(pl.col("topic_set_id").is_null()).height,
+                "without_words": index.filter(pl.col("word_set_id").is_null()).height,
+                "queries_by_domain": dg.MetadataValue.json(dict(members)),
+            },
+            [
+                Check(
+                    "has_queries",
+                    queries.height > 0,
+                    f"{queries.height} of {index.height} documents have a domain and a summary of at"
+                    f" least {settings.summaries.min_words} content words",
+                )
+            ],
+        )
+
+    @stage(
+        site,
+        "topic_statistics",
+        table="topic_statistics",
+        version="1",
+        group=GROUP,
+        inputs={"problem_index": problem_index, "ontology_tree": ontology_tree},
+        reads=["release"],
+    )
+    def topic_statistics(
+        context: dg.AssetExecutionContext, problem_index: pl.DataFrame, ontology_tree: pl.DataFrame
+    ) -> Made:
+        if pinned := pinned_table(site, "topic_statistics"):
+            return pinned
+        tree = OntologyTree.from_frame(ontology_tree)
+        return Made(signals.topic_statistics(problem_index, tree), {"pinned": False})
+
+    @stage(
+        site,
+        "signal_shards",
+        table="signal_shards",
+        version="1",
+        group=GROUP,
+        inputs={
+            "problem_index": problem_index,
+            "topic_statistics": topic_statistics,
+            "ontology_tree": ontology_tree,
+        },
+        partitions=site.by_query,
+        reads=["signals"],
+    )
+    def signal_shards(
+        context: dg.AssetExecutionContext,
+        problem_index: pl.DataFrame,
+        topic_statistics: pl.DataFrame,
+        ontology_tree: pl.DataFrame,
+    ) -> Made:
+        domain, shard = domain_and_shard(context.partition_key)
+        mine = problem_index.filter(
+            pl.col("is_query") & (pl.col("primary_domain") == domain) & (pl.col("shard") == shard)
+        )
+        made = signals.compute_signals(
+            problem_index,
+            OntologyTree.from_frame(ontology_tree),
+            topic_statistics,
+            mine["doc_id"],
+            settings.signals.topic_floor,
+            settings.signals.summary_floor,
+            settings.signals.epsilon,
+        )
+        tails = made.pairs.select(
+            pl.col(signal).quantile(q).alias(f"{signal} {q}")
+            for signal in ("topic", "summary")
+            for q in (0.5, 0.9, 0.99)
+        )
+        return Made(
+            made.pairs,
+            {
+                "queries": mine.height,
+                "population": dg.MetadataValue.json(made.population.to_dicts()),
+                "quantiles_of_stored_pairs": dg.MetadataValue.json(tails.to_dicts()[0]),
+            },
+        )
+
+    @stage(
+        site,
+        "thresholds",
+        table="thresholds",
+        version="1",
+        group=GROUP,
+        inputs={"signal_shards": signal_shards, "problem_index": problem_index},
+        reads=["domains", "thresholds", "candidates", "release", "queries.require_all_domains"],
+        checks=[
+            CheckRule("some_domain_has_enough_queries", "Some domain has enough eligible queries."),
+            CheckRule(
+                "every_domain_has_enough_queries",
+                "Every domain has enough eligible queries.",
+                blocking=settings.queries.require_all_domains,
+            ),
+        ],
+    )
+    def thresholds(
+        context: dg.AssetExecutionContext, signal_shards: pl.DataFrame, problem_index: pl.DataFrame
+    ) -> Made:
+        if pinned := pinned_table(site, "thresholds"):
+            return Made(pinned.frame, pinned.metadata, _released_checks(pinned.frame, rule))
+        result = fit_thresholds(signal_shards, problem_index, settings.domains, rule)
+        short = [str(failure) for failure in result.failures]
+        for line in short:
+            context.log.warning(line)
+        return Made(
+            result.frame,
+            {"pinned": False, "table": dg.MetadataValue.md(_as_markdown(result.frame))},
+            _checks(result.frame, rule, "\n".join(short)),
+        )
+
+    return SignalAssets(problem_index, topic_statistics, signal_shards, thresholds)
+
+
+def pinned_table(site: Site, table: str) -> Made | None:
+    """A table of the release that the settings name, if that release is complete."""
+    release = releases.release_of(site.home.releases, site.settings)
+    if not release.complete:
+        return None
+    release.check_settings(site.settings)
+    return Made(release.read(table), {"pinned": True, "release": release.name})
+
+
+def _floor(site: Site, name: str) -> float:
+    """The lowest high signal of top_m; of percentile, the floor of what is stored."""
+    section = "thresholds" if site.settings.thresholds.rule == "top_m" else "signals"
+    return float(site.settings.value_of(f"{section}.{name}"))
+
+
+def _released_checks(frame: pl.DataFrame, rule: ThresholdRule) -> list[Check]:
+    return _checks(frame, rule, "as recorded when the release was made")
+
+
+def _checks(frame: pl.DataFrame, rule: ThresholdRule, short: str) -> list[Check]:
+    enough = frame.filter(pl.col("eligible_queries") >= rule.queries_required)
+    some = frame.filter(pl.col("eligible_queries") > 0)
+    verdict = (
+        f"{enough.height} of {frame.height} domains have {rule.queries_required} eligible queries"
+    )
+    return [
+        Check("some_domain_has_enough_queries", some.height > 0, f"{verdict}. {short}".strip()),
+        Check(
+            "every_domain_has_enough_queries",
+            enough.height == frame.height,
+            f"{verdict}. {short}".strip(),
+        ),
+    ]
+
+
+def _as_markdown(frame: pl.DataFrame) -> str:
+    with pl.Config(
+        tbl_formatting="MARKDOWN",
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_cols=-1,
+        tbl_rows=-1,
+        tbl_width_chars=400,
+    ):
+        return str(frame)

@@ -1,0 +1,277 @@
+"""What every asset has in common: inputs, contract, versions, provenance, metadata, checks."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+import polars as pl
+from dagster_shared.utils.warnings import BetaWarning, PreviewWarning
+
+from resources.parquet_io import TABLE_KEY, StoredTable
+from saber_dagster.automation import follow_inputs
+from saber_dagster.contracts import TABLES
+from saber_dagster.hashing import digest
+from saber_dagster.home import Home
+from saber_dagster.partitions import corpus_shards, query_partitions
+from saber_dagster.settings import Settings
+from saber_dagster.tables import WHOLE, Provenance, TableStore, input_name
+
+_SAMPLE_ROWS = 5
+_SAMPLE_CHARS = 120
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where assets are built for: a home, its settings and partitions."""
+
+    home: Home
+
+    @property
+    def settings(self) -> Settings:
+        """The home's settings."""
+        return self.home.settings
+
+    @property
+    def store(self) -> TableStore:
+        """The home's tables."""
+        return TableStore(self.home.tables)
+
+    @property
+    def by_corpus_shard(self) -> dg.StaticPartitionsDefinition:
+        """Partitions of assets before domains exist."""
+        return corpus_shards(self.settings)
+
+    @property
+    def by_query(self) -> dg.MultiPartitionsDefinition:
+        """Partitions of assets that follow the query."""
+        return query_partitions(self.settings)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The verdict of one asset check."""
+
+    name: str
+    passed: bool
+    description: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What an asset's function returns."""
+
+    frame: pl.DataFrame
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    checks: Sequence[Check] = ()
+
+
+@dataclass(frozen=True)
+class CheckRule:
+    """An asset check that a stage makes; a blocking one stops whatever builds on the table."""
+
+    name: str
+    description: str
+    blocking: bool = True
+
+
+class Upstream:
+    """An asset as an input of another one."""
+
+    def __init__(self, asset: dg.AssetsDefinition) -> None:
+        self.key = asset.key
+        self.partitions = asset.partitions_def
+
+
+def stage(
+    site: Site,
+    key: str | Sequence[str],
+    *,
+    table: str,
+    version: str,
+    group: str,
+    inputs: Mapping[str, dg.AssetsDefinition] | None = None,
+    partitions: dg.PartitionsDefinition[Any] | None = None,
+    reads: Sequence[str] = (),
+    identity: Any = None,
+    kinds: Sequence[str] = (),
+    resources: Sequence[str] = (),
+    pool: str | None = None,
+    checks: Sequence[CheckRule] = (),
+    description: str = "",
+    tags: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., Made]], dg.AssetsDefinition]:
+    """Turn a function of frames into an asset.
+
+    Args:
+        site: the home that the asset is built for.
+        key: asset key.
+        table: the contract of what the function returns.
+        version: bumped by hand when the stage's logic changes.
+        group: group in the UI.
+        inputs: argument name → upstream asset; each arrives as one frame.
+        partitions: None for a whole table.
+        reads: settings that the function reads, as sections or ``section.key``.
+        identity: further JSON that decides the result, such as an engine's model and prompt.
+        kinds: icons in the UI, besides parquet.
+        resources: keys of the resources that the function takes from its context.
+        pool: concurrency pool; an asset with one calls an engine and never starts by itself.
+        checks: what the returned checks may be.
+        description: what the table says; default: its contract's description.
+        tags: asset tags.
+
+    Returns:
+        A decorator for ``function(context, **frames) -> Made``.
+    """
+    upstream = {name: Upstream(asset) for name, asset in (inputs or {}).items()}
+    contract = TABLES[table]
+    settings_digest = site.settings.digest_of(*reads) if reads else "-"
+    code_version = f"{version}:{contract.schema_sha}:{settings_digest}:{digest(identity)}"
+    path = [key] if isinstance(key, str) else list(key)
+
+    def decorate(function: Callable[..., Made]) -> dg.AssetsDefinition:
+        check_specs = [_check_spec(rule, path, partitions) for rule in checks]
+
+        @dg.asset(
+            key=path,
+            ins={name: dg.AssetIn(key=up.key) for name, up in upstream.items()},
+            partitions_def=partitions,
+            code_version=code_version,
+            description=f"{description or contract.description}\n\n{_column_list(table)}",
+            group_name=group,
+            kinds={"parquet", *kinds},
+            required_resource_keys=set(resources),
+            pool=pool,
+            automation_condition=None if pool else follow_inputs(),
+            metadata={TABLE_KEY: table, "dagster/column_schema": _column_schema(table)},
+            tags=dict(tags or {}),
+            check_specs=check_specs,
+        )
+        def compute(context: dg.AssetExecutionContext, **frames: pl.DataFrame) -> Any:
+            partition = context.partition_key if context.has_partition_key else None
+            read = _inputs_read(site, context, upstream)
+            made = function(context, **frames)
+            frame = contract.check(made.frame, input_name(path, partition))
+            data_version = contract.version(frame)
+            blocking = {rule.name for rule in checks if rule.blocking}
+            provenance = Provenance(
+                table=table,
+                asset="/".join(path),
+                partition=partition or WHOLE,
+                code_version=code_version,
+                data_version=data_version,
+                rows=frame.height,
+                inputs=read,
+                run_id=context.run_id,
+                failed_checks=tuple(
+                    check.name
+                    for check in made.checks
+                    if not check.passed and check.name in blocking
+                ),
+            )
+            metadata = {
+                "dagster/row_count": frame.height,
+                "path": dg.MetadataValue.path(str(site.store.path(path, partition))),
+                "sample": dg.MetadataValue.md(_sample(frame)),
+                **made.metadata,
+            }
+            yield _output(StoredTable(frame, provenance), metadata, data_version)
+            for check in made.checks:
+                yield dg.AssetCheckResult(
+                    check_name=check.name,
+                    passed=check.passed,
+                    severity=(
+                        dg.AssetCheckSeverity.ERROR
+                        if check.name in blocking
+                        else dg.AssetCheckSeverity.WARN
+                    ),
+                    description=check.description,
+                    metadata=dict(check.metadata),
+                )
+
+        return compute
+
+    return decorate
+
+
+def _check_spec(
+    rule: CheckRule, asset: list[str], partitions: dg.PartitionsDefinition[Any] | None
+) -> dg.AssetCheckSpec:
+    """A check of each partition: a failure blocks that partition alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", PreviewWarning
+        )  # used with care: tested on the pinned version
+        return dg.AssetCheckSpec(
+            rule.name,
+            asset=asset,
+            description=rule.description,
+            blocking=rule.blocking,
+            partitions_def=partitions,
+        )
+
+
+def _output(
+    table: StoredTable, metadata: dict[str, Any], data_version: str
+) -> dg.Output[StoredTable]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BetaWarning)  # data_version, likewise
+        return dg.Output(table, metadata=metadata, data_version=dg.DataVersion(data_version))
+
+
+def _inputs_read(
+    site: Site, context: dg.AssetExecutionContext, upstream: Mapping[str, Upstream]
+) -> dict[str, str]:
+    """The data version of every upstream partition that this step reads."""
+    versions = {}
+    for name, up in upstream.items():
+        keys: list[str | None] = [None]
+        if up.partitions is not None:
+            keys = list(context.asset_partition_keys_for_input(name))
+        for key in keys:
+            provenance = site.store.provenance(up.key.path, key)
+            if provenance is not None:
+                versions[input_name(up.key.path, key)] = provenance.data_version
+    return versions
+
+
+def _column_schema(table: str) -> dg.TableSchema:
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                name,
+                type=str(column.dtype),
+                description=column.description,
+                constraints=dg.TableColumnConstraints(nullable=column.nullable),
+            )
+            for name, column in TABLES[table].columns.items()
+        ]
+    )
+
+
+def _column_list(table: str) -> str:
+    return "\n".join(
+        f"- `{name}`: {column.description}" for name, column in TABLES[table].columns.items()
+    )
+
+
+def _sample(frame: pl.DataFrame) -> str:
+    """A few rows as a Markdown table; long texts are cut."""
+    if not frame.height:
+        return "no rows"
+    lines = ["| " + " | ".join(frame.columns) + " |", "|" + " --- |" * frame.width]
+    for row in frame.head(_SAMPLE_ROWS).iter_rows():
+        lines.append("| " + " | ".join(_cell(value) for value in row) + " |")
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        value = ", ".join(str(item) for item in value)
+    text = " ".join(str("" if value is None else value).split())
+    text = text if len(text) <= _SAMPLE_CHARS else text[: _SAMPLE_CHARS - 1] + "…"
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("$", "\\$")

@@ -1,0 +1,1 @@
+"""What is injected into assets: engines, the call ledger and the Parquet store."""

@@ -1,0 +1,41 @@
+"""``saber ui``: Dagster's pages for the home."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from saber_dagster.cli.common import current_home, errors
+
+
+def ui(
+    port: Annotated[int, typer.Option(help="Port of the web server.")] = 3000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Start Dagster's web server and daemon on the home; stop it with Ctrl-C."""
+    from saber_dagster.materialize import instance_of
+
+    home = current_home()
+    instance_of(home)
+    environment = {
+        **os.environ,
+        "SABER_HOME": str(home.root),
+        "DAGSTER_HOME": str(home.dagster),
+        "DAGSTER_DISABLE_TELEMETRY": "yes",
+        "PYTHONWARNINGS": "ignore",
+    }
+    errors.print(f"http://{host}:{port} shows {home.root}; Ctrl-C ends it", highlight=False)
+    command = [
+        sys.executable,
+        "-m",
+        "dagster",
+        "dev",
+        "-m",
+        "saber_dagster.definitions",
+        "-h",
+        host,
+        "-p",
+        str(port),
+    ]
+    os.execve(sys.executable, command, environment)

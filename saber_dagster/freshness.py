@@ -1,0 +1,91 @@
+"""What is fresh, what is stale, and why: decided from the provenance inside the tables.
+
+Dagster calls a partitioned asset fresh as a whole whatever its partitions are; this report does not.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from saber_dagster.tables import Provenance, TableStore, input_name
+
+Key = tuple[str, ...]
+Partition = str | None
+Condition = Literal["fresh", "missing", "stale", "failed"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """An asset of the graph: what freshness needs of it."""
+
+    key: Key
+    table: str
+    group: str
+    code_version: str
+    partitions: tuple[Partition, ...]
+    parents: tuple[Key, ...]
+    level: int
+    """Length of the longest path from a source; assets of a level do not depend on each other."""
+
+    @property
+    def name(self) -> str:
+        """The key as it is written: ``judge/embedded/ratings``."""
+        return "/".join(self.key)
+
+
+@dataclass(frozen=True)
+class State:
+    """The condition of one partition, and the reason if it is not fresh."""
+
+    node: Node
+    partition: Partition
+    condition: Condition
+    reason: str = ""
+
+
+Graph = Mapping[Key, Node]
+
+
+def states(store: TableStore, graph: Graph, nodes: Iterable[Node]) -> Iterator[State]:
+    """The condition of every partition of some assets; provenance is read once per partition."""
+    read: dict[tuple[Key, Partition], Provenance | None] = {}
+
+    def provenance(key: Key, partition: Partition) -> Provenance | None:
+        if (key, partition) not in read:
+            read[key, partition] = store.provenance(key, partition)
+        return read[key, partition]
+
+    for node in nodes:
+        for partition in node.partitions:
+            found = provenance(node.key, partition)
+            condition, reason = _condition(node, found)
+            if found is not None and condition == "fresh":
+                for key, upstream in inputs_of(graph, node, partition):
+                    source = provenance(key, upstream)
+                    name = input_name(key, upstream)
+                    if source is None:
+                        condition, reason = "stale", f"{name} is missing"
+                    elif found.inputs.get(name) != source.data_version:
+                        condition, reason = "stale", f"{name} has other data"
+                    if condition != "fresh":
+                        break
+            yield State(node, partition, condition, reason)
+
+
+def inputs_of(graph: Graph, node: Node, partition: Partition) -> Iterator[tuple[Key, Partition]]:
+    """The upstream partitions that a partition reads: its own in an asset cut alike, else all."""
+    for parent in node.parents:
+        source = graph[parent]
+        same = source.partitions == node.partitions
+        for upstream in (partition,) if same else source.partitions:
+            yield parent, upstream
+
+
+def _condition(node: Node, found: Provenance | None) -> tuple[Condition, str]:
+    if found is None:
+        return "missing", "never materialized"
+    if found.code_version != node.code_version:
+        return "stale", "its code, settings, engine or input files changed"
+    if found.failed_checks:
+        return "failed", f"check failed: {', '.join(found.failed_checks)}"
+    return "fresh", ""

@@ -1,0 +1,236 @@
+"""What all games of a judge say together: prior precision λ and position offset β.
+
+Empirical Bayes: λ and β maximize the Laplace log evidence of all queries,
+
+    L(λ, β) = Σ_q [ ℓ_q(θ̂_q) - λ/2 ‖θ̂_q‖² + n_q/2 ln λ - 1/2 ln det H_q ],
+
+with θ̂_q the posterior mode and H_q the negative Hessian there (see :mod:`.bradley_terry`); β has a
+flat prior. λ sets the scale of the ratings and the width of their intervals.
+
+The Laplace approximation needs games: in simulations with 30 to 60 candidates (spread 1.5 logits,
+β = 0.6) the mean of λ over its true value was 1.0 at 20 rounds, 1.1 at 10 and 2.4 at 6.
+
+Source: MacKay, "Bayesian interpolation", 1992, for the method; bounds and rounding are ours.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from saber_dagster.bradley_terry import Floats, Games, fit, judged_games
+from saber_dagster.contracts import TABLES
+from saber_dagster.errors import SaberError
+
+PRECISION_BOUNDS = (1e-4, 1e3)
+"""λ in 1 / logit². A deterministic judge drives it down, a judge without preferences up."""
+POSITION_BOUND = 10.0
+"""Largest |β| in logits. A judge that always names one slot drives β there."""
+DIGITS = 6
+"""Significant digits of λ and β, so that the last bits of a sum do not reach the ratings."""
+_GRADIENT_TOLERANCE = 1e-7
+_ACCEPTED_GRADIENT = 1e-5
+
+
+@dataclass(frozen=True)
+class RatingPrior:
+    """Prior precision and position offset of a judge, and how they came about.
+
+    Attributes:
+        prior_precision: λ in 1 / logit², 6 significant digits.
+        position: β in logits, 6 significant digits; positive if the judge favours the first shown.
+        position_error: Laplace standard error of β at this λ, in logits.
+        log_evidence: L at the estimate.
+        iterations: steps of the search.
+        converged: always True; :func:`estimate_prior` raises otherwise.
+        n_queries: queries with games that count.
+        n_games: games that count.
+    """
+
+    prior_precision: float
+    position: float
+    position_error: float
+    log_evidence: float
+    iterations: int
+    converged: bool
+    n_queries: int
+    n_games: int
+
+    @property
+    def at_bound(self) -> tuple[str, ...]:
+        """Names of the estimates that lie at a bound: there the games settle no finite value.
+
+        With ``prior_precision`` at its lower bound the judge is deterministic and logits have no
+        scale, so that ``position`` says nothing by its size.
+        """
+        names = []
+        if self.prior_precision in PRECISION_BOUNDS:
+            names.append("prior_precision")
+        if abs(self.position) == POSITION_BOUND:
+            names.append("position")
+        return tuple(names)
+
+    def frame(self, judge: str) -> pl.DataFrame:
+        """The prior as the one row of the ``rating_prior`` table."""
+        table = TABLES["rating_prior"]
+        row = {"judge": judge, **asdict(self)}
+        return table.check(pl.DataFrame([row], schema=table.schema), judge)
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame) -> "RatingPrior":
+        """The prior in a frame of the ``rating_prior`` table.
+
+        Raises:
+            SaberError: if the frame does not have exactly one row.
+        """
+        if frame.height != 1:
+            raise SaberError(f"rating_prior has {frame.height} rows, expected one judge")
+        row = frame.row(0, named=True)
+        del row["judge"]
+        return cls(**row)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Laplace log evidence of all queries at one (λ, β).
+
+    Attributes:
+        value: L(λ, β).
+        gradient: derivatives by ln λ and β, shape (2,).
+        position_information: minus the second derivative of the log joint posterior by β, with all
+            log-strengths profiled out.
+        modes: posterior mode of each query, shape (n_q,) each; a start for the next evaluation.
+    """
+
+    value: float
+    gradient: NDArray[np.float64]
+    position_information: float
+    modes: tuple[Floats, ...]
+
+
+def log_evidence(
+    queries: Sequence[Games],
+    prior_precision: float,
+    position: float,
+    starts: Sequence[Floats | None],
+) -> Evidence:
+    """Laplace log evidence with its exact gradient.
+
+    The gradient contains the movement of the modes, not only the explicit dependence, so that its
+    zero is the maximum of L.
+
+    Args:
+        queries: games of each query.
+        prior_precision: λ.
+        position: β in logits.
+        starts: where to start each query's fit; None for zeros.
+    """
+    terms = []
+    modes = []
+    for games, start in zip(queries, starts, strict=True):
+        result = fit(games, prior_precision, position, start)
+        theta, covariance = result.log_strength, result.covariance
+        first, second = games.first, games.second
+        chance = expit(games.margins(theta, position))
+        variance = games.weight * chance * (1.0 - chance)
+        spread = covariance.diagonal()
+        # d(ln det H)/d(margin) of each game: variance of its margin times the third derivative.
+        bend = spread[first] + spread[second] - 2.0 * covariance[first, second]
+        bend = bend * variance * (1.0 - 2.0 * chance)
+        pull = games.sum_by_item(variance, -variance)
+        by_precision, by_position = -covariance @ theta, -covariance @ pull
+        terms.append(
+            (
+                result.log_evidence,
+                0.5 * games.n_items
+                - 0.5 * prior_precision * (theta @ theta + spread.sum())
+                - 0.5 * prior_precision * (bend @ games.margins(by_precision, 0.0)),
+                (games.weight * (games.outcome - chance)).sum()
+                - 0.5 * (bend @ games.margins(by_position, 1.0)),
+                variance.sum() + pull @ by_position,
+            )
+        )
+        modes.append(theta)
+    value, by_log_precision, by_position_, information = (
+        math.fsum(column) for column in zip(*terms, strict=True)
+    )
+    return Evidence(value, np.array([by_log_precision, by_position_]), information, tuple(modes))
+
+
+def estimate_prior(judgments: pl.DataFrame, prior_precision: float | None = None) -> RatingPrior:
+    """Estimate λ and β from all games of a judge.
+
+    Candidates without games that count do not matter: they add nothing to the evidence.
+
+    Args:
+        judgments: frame of the ``judgments`` table, all queries of the judge, rows in any order.
+        prior_precision: λ if it is fixed by the settings; then only β is estimated.
+
+    Raises:
+        SaberError: if no game counts, λ is outside its bounds, or the search does not converge.
+    """
+    queries = [games for _, _, games in judged_games(judgments)]
+    if not queries:
+        raise SaberError(
+            f"none of {judgments.height} games has an outcome, so no rating can be estimated. "
+            "Look at the status column of the judgments for the reason"
+        )
+    scale = sum(games.n_items for games in queries)
+    modes: list[Floats | None] = [None] * len(queries)
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        evidence = log_evidence(queries, math.exp(point[0]), float(point[1]), modes)
+        modes[:] = evidence.modes
+        return -evidence.value / scale, -evidence.gradient / scale
+
+    low, high = (math.log(bound) for bound in PRECISION_BOUNDS)
+    if prior_precision is not None:
+        least, most = PRECISION_BOUNDS
+        if not least <= prior_precision <= most:
+            raise SaberError(
+                f"ratings.prior_precision is {prior_precision}; set it between {least} and {most}"
+            )
+        low = high = math.log(prior_precision)
+    bounds = [(low, high), (-POSITION_BOUND, POSITION_BOUND)]
+    found = minimize(
+        loss,
+        np.array([np.clip(0.0, low, high), 0.0]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"gtol": _GRADIENT_TOLERANCE, "ftol": 0.0, "maxiter": 200},
+    )
+    # The search may stop at the rounding error of L before its own tolerance: judge it by the
+    # gradient, without the part that pushes against a bound.
+    inward = np.clip(found.x - found.jac, [low, -POSITION_BOUND], [high, POSITION_BOUND]) - found.x
+    if np.abs(inward).max() > _ACCEPTED_GRADIENT:
+        raise SaberError(
+            f"the rating prior did not converge in {found.nit} steps ({found.message}); "
+            f"ln lambda and beta are at {found.x}, gradient {found.jac}. Report this with the games"
+        )
+    precision = prior_precision or _bounded(math.exp(found.x[0]), *PRECISION_BOUNDS)
+    position = _bounded(float(found.x[1]), -POSITION_BOUND, POSITION_BOUND)
+    evidence = log_evidence(queries, precision, position, modes)
+    return RatingPrior(
+        prior_precision=precision,
+        position=position,
+        position_error=_significant(evidence.position_information**-0.5),
+        log_evidence=round(evidence.value, 3),
+        iterations=int(found.nit),
+        converged=True,
+        n_queries=len(queries),
+        n_games=sum(games.outcome.size for games in queries),
+    )
+
+
+def _significant(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _bounded(value: float, low: float, high: float) -> float:
+    return min(max(_significant(value), low), high)

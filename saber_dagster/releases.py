@@ -1,0 +1,149 @@
+"""Releases: what paid lanes read, pinned under a name.
+
+A release keeps topic statistics, thresholds, query set, candidate sets and all texts, as they were when
+it was made. While the settings name a complete release, the assets of these tables hand out what is
+pinned instead of computing it, so that growth of the corpus moves nothing that was judged.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from saber_dagster.contracts import TABLES
+from saber_dagster.errors import SaberError
+from saber_dagster.home import write_atomic
+from saber_dagster.settings import Settings
+
+PINNED = ("topic_statistics", "thresholds", "query_set", "candidate_sets", "release_texts")
+"""The tables of a release."""
+
+SETTINGS_READ = (
+    "seed",
+    "domains",
+    "signals",
+    "thresholds",
+    "candidates",
+    "queries",
+    "summaries.min_words",
+)
+"""The settings that decide a release; with others it would not be the same release."""
+
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a release shares with the one before it."""
+
+    before: str
+    after: str
+    queries_before: int
+    queries_after: int
+    queries_kept: int
+    pairs_before: int
+    pairs_after: int
+    pairs_kept: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release by name, complete or not yet made."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.folder.name
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is pinned; it is made in one rename, so it is never half there."""
+        return (self.folder / _MANIFEST).exists()
+
+    def manifest(self) -> dict[str, Any]:
+        """Name, settings, data versions and row counts."""
+        value: dict[str, Any] = json.loads((self.folder / _MANIFEST).read_text(encoding="utf-8"))
+        return value
+
+    def read(self, table: str) -> pl.DataFrame:
+        """A pinned table."""
+        frame = pl.read_parquet(self.folder / f"{table}.parquet")
+        return TABLES[table].check(frame, f"release {self.name}")
+
+    def check_settings(self, settings: Settings) -> None:
+        """Check that the settings still are those that the release was made with.
+
+        Raises:
+            SaberError: naming what changed; a pinned release would ignore the change.
+        """
+        then = self.manifest()["settings"]
+        now = _settings_of(settings)
+        changed = [
+            f"{key} {then.get(key)!r} → {now[key]!r}" for key in now if then.get(key) != now[key]
+        ]
+        if changed:
+            raise SaberError(
+                f"release {self.name} was made with other settings: {'; '.join(changed)}. A release does"
+                f" not change: make a new one with `saber release create NAME`, or restore the setting"
+            )
+
+    def pin(self, frames: Mapping[str, pl.DataFrame], settings: Settings) -> None:
+        """Make the release, all of it or nothing."""
+        part = self.folder.with_name(f".{self.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        versions = {}
+        for name in PINNED:
+            frame = TABLES[name].check(frames[name], f"release {self.name}")
+            frame.write_parquet(part / f"{name}.parquet")
+            versions[name] = {"rows": frame.height, "data_version": TABLES[name].version(frame)}
+        manifest = {"name": self.name, "settings": _settings_of(settings), "tables": versions}
+        write_atomic(part / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+        part.rename(self.folder)
+
+
+def release_of(releases: Path, settings: Settings) -> Release:
+    """The release that the settings name."""
+    return Release(releases / settings.release)
+
+
+def list_releases(releases: Path) -> list[Release]:
+    """Every complete release, by name."""
+    found = [Release(folder) for folder in releases.glob("[!.]*") if folder.is_dir()]
+    return sorted((r for r in found if r.complete), key=lambda release: release.name)
+
+
+def growth(before: Release, after: Release) -> Growth:
+    """How many queries and judged pairs (query, document) a release keeps of another."""
+    queries = [set(release.read("query_set")["query_id"]) for release in (before, after)]
+    pairs = [
+        set(release.read("candidate_sets").select("query_id", "doc_id").iter_rows())
+        for release in (before, after)
+    ]
+    return Growth(
+        before=before.name,
+        after=after.name,
+        queries_before=len(queries[0]),
+        queries_after=len(queries[1]),
+        queries_kept=len(queries[0] & queries[1]),
+        pairs_before=len(pairs[0]),
+        pairs_after=len(pairs[1]),
+        pairs_kept=len(pairs[0] & pairs[1]),
+    )
+
+
+def _settings_of(settings: Settings) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for path in SETTINGS_READ:
+        value = settings.value_of(path)
+        if isinstance(value, dict):
+            flat.update({f"{path}.{key}": item for key, item in value.items()})
+        else:
+            flat[path] = value
+    return flat

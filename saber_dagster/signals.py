@@ -1,0 +1,211 @@
+"""The two relevance signals of all pairs of a query and a document."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from saber_dagster.contracts import TABLES
+from saber_dagster.errors import SaberError
+from saber_dagster.ontology import OntologyTree
+from saber_dagster.similarity.summary import jaccard_similarity, word_incidence
+from saber_dagster.similarity.topic import TopicSets, ancestor_table, topic_similarity
+
+_PAIRS_PER_BLOCK = 2_000_000
+_QUERIES_PER_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Signals:
+    """The signals of some queries.
+
+    Args:
+        pairs: table ``signal_shards``.
+        population: of how many pairs these are the ones that reach a floor (:func:`population`).
+    """
+
+    pairs: pl.DataFrame
+    population: pl.DataFrame
+
+
+def topic_statistics(index: pl.DataFrame, tree: OntologyTree) -> pl.DataFrame:
+    """Count topic annotations and turn them into information content IC(t) = -ln(c(t) / N).
+
+    c(t) is the number of annotations with t or a descendant of t, N the number of all annotations.
+    Only documents count, so that queries brought as texts do not move the statistics.
+
+    Args:
+        index: table ``problem_index``.
+        tree: the ontology.
+
+    Returns:
+        Table ``topic_statistics``; the information content is empty where c(t) = 0.
+
+    Source: SABER-Math, "Topic similarity over ontologies", first equation.
+    """
+    topics = index.filter("is_document")["topics"].explode().drop_nulls()
+    used = np.fromiter((tree.index[topic] for topic in topics), dtype=np.int64, count=len(topics))
+    counts = np.bincount(used, minlength=len(tree.node_ids))
+    depth = np.asarray(tree.depth)
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        nodes = np.flatnonzero(depth == level)
+        np.add.at(counts, tree.parent[nodes], counts[nodes])
+    shares = (int(count) / max(used.size, 1) for count in counts)
+    # + 0.0 turns the -0.0 of a share of 1 into 0.0
+    content = [-math.log(share) + 0.0 if share else None for share in shares]
+    table = TABLES["topic_statistics"]
+    columns = {"node_id": tree.node_ids, "count": counts, "information_content": content}
+    return table.check(pl.DataFrame(columns, schema=table.schema))
+
+
+def information_content(statistics: pl.DataFrame, tree: OntologyTree) -> npt.NDArray[np.float64]:
+    """The information content of each node of the tree, from statistics that may be older.
+
+    A topic that was never assigned, or was not there, when the statistics were pinned counts as
+    assigned once: a document newer than the release makes no infinity.
+
+    Args:
+        statistics: table ``topic_statistics``.
+        tree: the ontology.
+
+    Returns:
+        (n_nodes,), not negative.
+    """
+    known = dict(statistics.select("node_id", "information_content").iter_rows())
+    counts = dict(statistics.select("node_id", "count").iter_rows())
+    total = sum(counts.get(tree.node_ids[root], 0) for root in np.flatnonzero(tree.parent < 0))
+    once = -math.log(1 / max(total, 1)) + 0.0
+    content = (known.get(node) for node in tree.node_ids)
+    return np.array([once if value is None else value for value in content], dtype=np.float64)
+
+
+def population(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """How many pairs the signals of each domain are distributed over.
+
+    A domain's pairs are its queries (by membership) with every document outside the query's own
+    near-duplicate cluster, and so never a query with itself.
+
+    Args:
+        queries: rows of ``problem_index``.
+        documents: rows of ``problem_index``.
+
+    Returns:
+        Columns domain, n_queries, n_pairs, topic_pairs (both have topics), summary_pairs (both have
+        words), both_pairs (both have both); one row per domain that has a query, sorted.
+    """
+    topics = pl.col("topics").list.len() > 0
+    words = pl.col("words").list.len() > 0
+    features = {
+        "n_pairs": pl.lit(True),
+        "topic_pairs": topics,
+        "summary_pairs": words,
+        "both_pairs": topics & words,
+    }
+    sizes = [feature.cast(pl.Int64).alias(name) for name, feature in features.items()]
+    flags = documents.select("cluster_id", *sizes)
+    own = flags.group_by("cluster_id").agg(pl.sum(*features).name.suffix("_own"))
+    total = flags.select(pl.sum(*features)).row(0, named=True)
+    pairs = [
+        ((pl.lit(total[name]) - pl.col(f"{name}_own").fill_null(0)) * pl.col(name)).alias(name)
+        for name in features
+    ]
+    return (
+        queries.select("cluster_id", pl.col("domains").alias("domain"), *sizes)
+        .join(own, on="cluster_id", how="left")
+        .select("domain", *pairs)
+        .explode("domain")
+        .drop_nulls("domain")
+        .group_by("domain")
+        .agg(pl.len().cast(pl.Int64).alias("n_queries"), pl.sum(*features))
+        .sort("domain")
+    )
+
+
+def compute_signals(
+    index: pl.DataFrame,
+    tree: OntologyTree,
+    statistics: pl.DataFrame,
+    query_ids: Iterable[str],
+    topic_floor: float,
+    summary_floor: float,
+    epsilon: float,
+) -> Signals:
+    """Compute both signals of the given queries with every document.
+
+    A query and its near-duplicates are never a pair. A pair is returned if a signal is positive and
+    reaches its floor; it then has both exact signals. The topic signal is rounded to 1e-9, once;
+    every later comparison uses the rounded value. The summary signal is not rounded.
+
+    Args:
+        index: table ``problem_index``.
+        tree: the ontology.
+        statistics: table ``topic_statistics``, of the release or of now.
+        query_ids: ids of queries in ``index``.
+        topic_floor: lowest topic signal that is stored.
+        summary_floor: lowest summary signal that is stored.
+        epsilon: of Lin's similarity; positive.
+
+    Raises:
+        SaberError: an id is no query of the index, or epsilon is not positive.
+    """
+    if epsilon <= 0:
+        raise SaberError(f"signals.epsilon: {epsilon} is not positive. The paper's is 1e-12")
+    wanted = sorted(set(query_ids))
+    queries = index.filter(pl.col("is_query") & pl.col("doc_id").is_in(wanted)).sort("doc_id")
+    if queries.height < len(wanted):
+        lost = sorted(set(wanted) - set(queries["doc_id"]))
+        raise SaberError(
+            f"problem_index: {len(lost)} of {len(wanted)} ids are no queries of the index, such as "
+            f"{lost[0]!r}. Materialize problem_index, then query_set, again"
+        )
+    documents = index.filter("is_document").sort("doc_id")
+    content = information_content(statistics, tree)
+    ancestors = ancestor_table(tree)
+    right_topics = TopicSets.of(_positions(documents, tree))
+    every_word = sorted(
+        set(queries["words"].explode()) | set(documents["words"].explode()) - {None}
+    )
+    vocabulary = {word: i for i, word in enumerate(every_word)}
+    right_words = word_incidence(documents["words"].to_list(), vocabulary)
+    clusters = {name: i for i, name in enumerate(sorted(set(index["cluster_id"])))}
+    right_clusters = np.array([clusters[name] for name in documents["cluster_id"]])
+
+    rows = max(1, min(_QUERIES_PER_BLOCK, _PAIRS_PER_BLOCK // max(documents.height, 1)))
+    found: list[tuple[npt.NDArray[Any], ...]] = []
+    for start in range(0, queries.height if documents.height else 0, rows):
+        block = queries.slice(start, rows)
+        left = TopicSets.of(_positions(block, tree))
+        by_set = topic_similarity(left, right_topics, ancestors, content, epsilon)
+        topic = by_set[left.set_of[:, None], right_topics.set_of]
+        words = word_incidence(block["words"].to_list(), vocabulary)
+        summary = jaccard_similarity(words, right_words)
+        keep = (topic > 0) & (topic >= topic_floor) | (summary > 0) & (summary >= summary_floor)
+        left_clusters = np.array([clusters[name] for name in block["cluster_id"]])
+        keep &= left_clusters[:, None] != right_clusters
+        query, doc = np.nonzero(keep)
+        places = (query + start).astype(np.int32), doc.astype(np.int32)
+        found.append((*places, topic[keep], summary[keep]))
+
+    table = TABLES["signal_shards"]
+    if not found:
+        return Signals(table.empty(), population(queries, documents))
+    query, doc, topic, summary = (np.concatenate(column) for column in zip(*found, strict=True))
+    # queries and documents are sorted, and so are the pairs
+    pairs = pl.DataFrame(
+        {
+            "query_id": queries["doc_id"].gather(query),
+            "doc_id": documents["doc_id"].gather(doc),
+            "topic": topic,
+            "summary": summary,
+        },
+        schema=table.schema,
+    )
+    return Signals(pairs, population(queries, documents))
+
+
+def _positions(problems: pl.DataFrame, tree: OntologyTree) -> list[list[int]]:
+    return [[tree.index[topic] for topic in topics] for topics in problems["topics"].to_list()]

@@ -1,0 +1,95 @@
+"""Tables on disk: one Parquet file per asset and partition, with its provenance inside.
+
+Provenance travels in the file's own metadata, so table and provenance change in one atomic rename.
+"""
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from saber_dagster.contracts import TABLES, ContractError, Table
+from saber_dagster.home import write_atomic
+
+WHOLE = "all"
+"""The file name of a table that is not partitioned."""
+
+_META = "saber"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a table came about. ``inputs`` maps ``asset:partition`` to the data version that was read."""
+
+    table: str
+    asset: str
+    partition: str
+    code_version: str
+    data_version: str
+    rows: int
+    inputs: dict[str, str] = field(default_factory=dict)
+    run_id: str = ""
+    failed_checks: tuple[str, ...] = ()
+    """Blocking checks that failed: the table is there to look at, and nothing is built on it."""
+
+
+def input_name(asset: Sequence[str], partition: str | None) -> str:
+    """The name of an upstream partition in ``Provenance.inputs``."""
+    return f"{'/'.join(asset)}:{partition or WHOLE}"
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """All tables of a home."""
+
+    root: Path
+
+    def path(self, asset: Sequence[str], partition: str | None) -> Path:
+        """Where a partition lies; the two dimensions of ``domain|shard`` become folders."""
+        return self.root.joinpath(*asset, *(partition or WHOLE).split("|")).with_suffix(".parquet")
+
+    def write(
+        self, table: Table, frame: pl.DataFrame, provenance: Provenance, asset: Sequence[str]
+    ) -> None:
+        """Write a checked frame and its provenance in one step."""
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, metadata={_META: json.dumps(asdict(provenance))})
+        partition = None if provenance.partition == WHOLE else provenance.partition
+        write_atomic(self.path(asset, partition), buffer.getvalue())
+
+    def read(self, table: str, asset: Sequence[str], partition: str | None) -> pl.DataFrame:
+        """Read one partition and check it against its contract.
+
+        Raises:
+            ContractError: if the file is missing, damaged or of another schema.
+        """
+        path = self.path(asset, partition)
+        if not path.exists():
+            raise ContractError(
+                f"{path} is missing: materialize {input_name(asset, partition)} first"
+            )
+        try:
+            frame = pl.read_parquet(path, hive_partitioning=False)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise ContractError(
+                f"{path} is damaged ({error}); delete it and materialize it again"
+            ) from None
+        return TABLES[table].check(frame, str(path))
+
+    def read_all(self, table: str, asset: Sequence[str], partitions: Sequence[str]) -> pl.DataFrame:
+        """Read several partitions as one frame, in the contract's order."""
+        frames = [self.read(table, asset, partition) for partition in partitions]
+        frame = pl.concat(frames) if frames else TABLES[table].empty()
+        return TABLES[table].check(frame, input_name(asset, "several"))
+
+    def provenance(self, asset: Sequence[str], partition: str | None) -> Provenance | None:
+        """How a partition came about; None if it is missing or unreadable."""
+        path = self.path(asset, partition)
+        try:
+            raw = pl.read_parquet_metadata(path).get(_META)
+        except (pl.exceptions.PolarsError, OSError):
+            return None
+        return Provenance(**json.loads(raw)) if raw else None

@@ -1,0 +1,106 @@
+"""Both signals agree exactly with their plain twins."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saber_dagster.contracts import TABLES
+from saber_dagster.ontology import OntologyTree
+from saber_dagster.signals import compute_signals, information_content, topic_statistics
+from saber_dagster.similarity import twins
+
+EPSILON = 1e-12
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> OntologyTree:
+    """Up to three roots; one alone covers every annotation and has information content 0."""
+    nodes = [f"r{i}" for i in range(draw(st.integers(1, 3)))]
+    for i in range(draw(st.integers(0, 9))):
+        nodes.append(f"{draw(st.sampled_from(nodes))}/{i}")
+    rows = [
+        {
+            "node_id": node,
+            "path": node,
+            "label": node,
+            "synonyms": [],
+            "parent_id": node.rpartition("/")[0] or None,
+            "depth": node.count("/"),
+            "domain": "algebra",
+            "source_node": node,
+        }
+        for node in nodes
+    ]
+    return OntologyTree.from_frame(pl.DataFrame(rows, schema=TABLES["ontology_tree"].schema))
+
+
+@st.composite
+def indexes(draw: st.DrawFn, tree: OntologyTree) -> pl.DataFrame:
+    """Few topics and words, so that sets are empty, equal, nested, and hold ancestors together."""
+    topic_sets = st.sets(st.sampled_from(tree.node_ids), max_size=5)
+    word_sets = st.sets(st.sampled_from("abcdefgh"), max_size=6)
+    rows = []
+    for i in range(draw(st.integers(1, 9))):
+        topics, words = sorted(draw(topic_sets)), sorted(draw(word_sets))
+        rows.append(
+            {
+                "doc_id": f"p{i}",
+                "cluster_id": draw(st.sampled_from(["c", f"p{i}", f"p{i}"])),
+                "domains": ["algebra"],
+                "primary_domain": "algebra",
+                "shard": 0,
+                "topics": topics,
+                "words": words,
+                "topic_set_id": None,
+                "word_set_id": None,
+                "is_document": draw(st.sampled_from([True, True, False])),
+                "is_query": draw(st.sampled_from([True, True, False])),
+            }
+        )
+    frame = pl.DataFrame(rows, schema=TABLES["problem_index"].schema)
+    return frame[draw(st.permutations(range(frame.height)))]
+
+
+@pytest.mark.property
+@settings(max_examples=120, deadline=None)
+@given(
+    data=st.data(),
+    tree=trees(),
+    topic_floor=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    summary_floor=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+)
+def test_signals_are_those_of_the_twins(
+    data: st.DataObject, tree: OntologyTree, topic_floor: float, summary_floor: float
+) -> None:
+    index = data.draw(indexes(tree))
+    documents = index.filter("is_document").to_dicts()
+    queries = index.filter("is_query").to_dicts()
+    annotations = [[tree.index[topic] for topic in row["topics"]] for row in documents]
+    content = twins.information_content(annotations, tree)
+    statistics = topic_statistics(index, tree)
+    assert information_content(statistics, tree).tolist() == content
+
+    expected = {}
+    for x in queries:
+        for y in documents:
+            if x["cluster_id"] == y["cluster_id"]:
+                continue
+            sets = ([tree.index[topic] for topic in row["topics"]] for row in (x, y))
+            topic = twins.best_match_average(*sets, tree, content, EPSILON)
+            summary = twins.jaccard(x["words"], y["words"])
+            if 0 < topic >= topic_floor or 0 < summary >= summary_floor:
+                expected[x["doc_id"], y["doc_id"]] = (topic, summary)
+    ids = [row["doc_id"] for row in queries]
+    found = compute_signals(index, tree, statistics, ids, topic_floor, summary_floor, EPSILON)
+    assert {(q, d): (t, s) for q, d, t, s in found.pairs.iter_rows()} == expected
+    assert found.pairs.select("query_id", "doc_id").rows() == sorted(expected)
+    values = {pair: signals for pair, signals in expected.items() if pair[::-1] in expected}
+    assert all(values[d, q] == signals for (q, d), signals in values.items())
+
+    pairs = [(x, y) for x in queries for y in documents if x["cluster_id"] != y["cluster_id"]]
+    with_topics = [(x, y) for x, y in pairs if x["topics"] and y["topics"]]
+    with_words = [(x, y) for x, y in pairs if x["words"] and y["words"]]
+    with_both = [(x, y) for x, y in with_topics if x["words"] and y["words"]]
+    sizes = [len(queries), len(pairs), len(with_topics), len(with_words), len(with_both)]
+    assert found.population.rows() == ([("algebra", *sizes)] if queries else [])
