@@ -90,16 +90,23 @@ class Table:
 
     @staticmethod
     def _check_values(place: str, name: str, column: Column, series: pl.Series) -> None:
-        if not column.nullable and series.null_count():
-            raise ContractError(f"{place}: column {name} has {series.null_count()} empty values")
-        if series.dtype.is_float():
-            bad = series.is_nan() | series.is_infinite()
+        def reject(bad: pl.Series, what: str) -> None:
             if bad.any():
-                raise ContractError(f"{place}: column {name} has {int(bad.sum())} NaN or infinite")
-        if column.low is not None and (series < column.low).any():
-            raise ContractError(f"{place}: column {name} has {series.min()!r} < {column.low}")
-        if column.high is not None and (series > column.high).any():
-            raise ContractError(f"{place}: column {name} has {series.max()!r} > {column.high}")
+                found = series.filter(bad)
+                raise ContractError(
+                    f"{place}: column {name} has {what} in {len(found)} row(s), such as {found[0]!r}"
+                )
+
+        if not column.nullable:
+            reject(series.is_null(), "no value")
+        if isinstance(series.dtype, pl.List):
+            reject(series.list.eval(pl.element().is_null()).list.any(), "an empty item")
+        if series.dtype.is_float():
+            reject(~series.is_finite(), "NaN or infinity")
+        if column.low is not None:
+            reject(series < column.low, f"less than {column.low}")
+        if column.high is not None:
+            reject(series > column.high, f"more than {column.high}")
 
 
 def _id(description: str) -> Column:

@@ -12,6 +12,7 @@
 
 import json
 import os
+import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ from saber_dagster.settings import (
     load_retrievers,
     load_settings,
     read_yaml,
+    settings_from,
 )
 
 if TYPE_CHECKING:
@@ -45,12 +47,15 @@ def home_path() -> Path:
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a whole file or nothing: a reader never sees half of it, even after a kill."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -102,17 +107,14 @@ class Home:
     def change_settings(self, changes: dict[str, Any]) -> "Home":
         """Write changed top-level keys of ``saber.yaml`` and return the home read anew.
 
+        The file's comments are lost.
+
         Raises:
             SettingsError: before anything is written, if the result is not valid.
         """
         values = {**read_yaml(self.settings_file), **changes}
+        settings_from(values, str(self.settings_file))
         text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
-        probe = self.root / ".saber.yaml.probe"
-        write_atomic(probe, text.encode())
-        try:
-            load_settings(probe)
-        finally:
-            probe.unlink()
         write_atomic(self.settings_file, text.encode())
         return Home(self.root)
 

@@ -98,6 +98,21 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.") or "unnamed"
 
 
+def _utf8(text: str) -> str:
+    """The text without lone surrogates, which JSON can carry and Parquet cannot."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _read_segment(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path, columns=columns, hive_partitioning=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise LedgerError(
+            f"{path} is damaged ({error}); restore it from a copy, or move it away and pay its calls"
+            " again"
+        ) from None
+
+
 def _write_segment(path: Path, rows: Sequence[Row]) -> None:
     buffer = io.BytesIO()
     frame = pl.DataFrame([asdict(row) for row in rows], schema=SCHEMA, orient="row")
@@ -175,28 +190,19 @@ class Ledger:
         return Session(self.root, engine, stage, partition, run_id, mode)
 
     def frame(self, stage: str | None = None) -> pl.DataFrame:
-        """Every stored reply with its segment, canonical ones marked by ``canonical``.
+        """Every stored reply with its segment, the canonical one of each stage and key marked.
 
         Journals of running steps are not part of it.
         """
         _recover(self.root)
         frames = [
-            pl.read_parquet(path, hive_partitioning=False).with_columns(
-                pl.lit(path.name).alias("segment")
-            )
+            _read_segment(path).with_columns(pl.lit(path.name).alias("segment"))
             for path in self._segments(stage)
         ]
-        if not frames:
-            return pl.DataFrame(schema={**SCHEMA, "segment": pl.String, "canonical": pl.Boolean})
-        frame = pl.concat(frames).with_row_index("row").sort("segment", "row")
+        frame = pl.concat([pl.DataFrame(schema={**SCHEMA, "segment": pl.String}), *frames])
         final = pl.col("status").is_in(list(FINAL))
-        first = pl.col("key").filter(final).is_first_distinct()
-        marks = frame.filter(final).select("row", first.alias("canonical"))
-        return (
-            frame.join(marks, on="row", how="left", maintain_order="left")
-            .with_columns(pl.col("canonical").fill_null(value=False))
-            .drop("row")
-        )
+        first = pl.struct("stage", "key", final.alias("final")).is_first_distinct()
+        return frame.with_columns((final & first).alias("canonical"))
 
     def _segments(self, stage: str | None) -> list[Path]:
         folder = self.root / _slug(stage) if stage else self.root
@@ -224,8 +230,7 @@ class Session:
             _recover(self._model_folder)
         columns = ["key", "status", "text", "error"]
         for path in sorted(self._model_folder.rglob("*.parquet"), key=lambda path: path.name):
-            frame = pl.read_parquet(path, columns=columns, hive_partitioning=False)
-            for key, status, text, error in frame.iter_rows():
+            for key, status, text, error in _read_segment(path, columns).iter_rows():
                 if status in FINAL:
                     self._known.setdefault(key, (status, text, error))
         return self
@@ -252,8 +257,8 @@ class Session:
             One outcome per call, in order. Failures are outcomes, never values.
 
         Raises:
-            LedgerError: if a call did not get through (after all other replies were stored), or in
-                replay mode if a reply is missing.
+            LedgerError: if a call did not get through (after all other replies were stored), if the
+                engine did not yield each position once, or in replay mode if a reply is missing.
         """
         keys = [call_key(self._engine, call) for call in calls]
         missing: dict[str, Call] = {}
@@ -275,25 +280,29 @@ class Session:
                 f"{self._stage}: the ledger lacks {len(calls)} replies, the first for"
                 f" {calls[0].item} (key {keys[0][:12]}); replay mode makes no calls"
             )
-        known_before = self.counts.asked - len(calls)
         lost: list[str] = []
-        answered = 0
+        waiting = set(range(len(calls)))
         for position, reply in self._engine.answer(calls):
+            if position not in waiting:
+                raise LedgerError(
+                    f"{self._stage}: engine {self._engine.model} yielded position {position} of"
+                    f" {len(calls)} calls, which does not exist or was answered before"
+                )
+            waiting.remove(position)
             row = self._row(keys[position], calls[position], reply, parse)
             self._store(row)
-            answered += 1
             if row.status == "transport_error":
                 lost.append(f"{row.item}: {row.error}")
-            progress.report(self._stage, known_before + answered, self.counts.asked)
+            progress.report(self._stage, self.counts.asked - len(waiting), self.counts.asked)
         if lost:
             raise LedgerError(
                 f"{self._stage}: {len(lost)} of {len(calls)} calls did not get through, such as"
                 f" {lost[0]}. Nothing that was paid is lost; run the partition again"
             )
-        if answered < len(calls):
+        if waiting:
             raise LedgerError(
-                f"{self._stage}: engine {self._engine.model} answered {answered} of {len(calls)} calls;"
-                " an engine must yield one reply for each"
+                f"{self._stage}: engine {self._engine.model} left {len(waiting)} of {len(calls)} calls"
+                " without a reply; an engine must yield one for each"
             )
 
     def _store(self, row: Row) -> None:
@@ -311,19 +320,23 @@ class Session:
 
     def _row(self, key: str, call: Call, reply: Reply, parse: Callable[[Call, str], Any]) -> Row:
         status: str = reply.status
-        error = reply.error
+        error, text = reply.error, _utf8(reply.text)
         if status == "ok":
             try:
-                parse(call, reply.text)
+                parse(call, text)
             except ParseError as problem:
                 status, error = "parse_error", str(problem)
+            except (
+                Exception
+            ):  # _outcome meets the parser's fault again; the paid reply is kept first
+                error = "the parser failed"
         prompt = self._engine.prompt(call.task)
         return Row(
             key=key,
-            item=call.item,
+            item=_utf8(call.item),
             status=status,
-            text=reply.text,
-            reasoning=reply.reasoning,
+            text=text,
+            reasoning=_utf8(reply.reasoning),
             finish_reason=reply.finish_reason,
             prompt_tokens=reply.usage.prompt,
             completion_tokens=reply.usage.completion,
@@ -339,7 +352,7 @@ class Session:
             revision=self._engine.revision,
             prompt=prompt.name,
             prompt_sha256=prompt.sha256,
-            error=error,
+            error=_utf8(error),
         )
 
     def _outcome(self, key: str, call: Call, parse: Callable[[Call, str], Value]) -> Outcome[Value]:

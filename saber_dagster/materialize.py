@@ -57,16 +57,23 @@ Watch = Callable[[Event], None]
 
 
 @dataclass
-class RunRecord:
-    """One run: what it materialized, how long it took, and what its calls cost."""
+class AssetCost:
+    """What one partition of an asset took to materialize."""
 
-    assets: tuple[str, ...]
+    seconds: float = 0.0
+    rows: int = 0
+    calls_asked: int = 0
+    calls_made: int = 0
+
+
+@dataclass
+class RunRecord:
+    """One run: its assets with what each took, and the peak memory of the process meanwhile."""
+
     partition: Partition
     seconds: float
     peak_mib: float
-    calls_asked: int = 0
-    calls_made: int = 0
-    rows: dict[str, int] = field(default_factory=dict)
+    assets: dict[str, AssetCost]
 
 
 @dataclass
@@ -76,6 +83,21 @@ class BuildReport:
     runs: list[RunRecord] = field(default_factory=list)
     fresh: int = 0
     seconds: float = 0.0
+
+    def by_asset(self) -> dict[str, tuple[int, AssetCost, float]]:
+        """Of each asset the number of partitions run, their summed cost, and the peak memory."""
+        totals: dict[str, tuple[int, AssetCost, float]] = {}
+        for run in self.runs:
+            for name, cost in run.assets.items():
+                n, total, peak = totals.get(name, (0, AssetCost(), 0.0))
+                summed = AssetCost(
+                    total.seconds + cost.seconds,
+                    total.rows + cost.rows,
+                    total.calls_asked + cost.calls_asked,
+                    total.calls_made + cost.calls_made,
+                )
+                totals[name] = (n + 1, summed, max(peak, run.peak_mib))
+        return totals
 
 
 class BuildError(SaberError):
@@ -180,11 +202,13 @@ def _run(
     nodes: list[Node],
     watch: Watch,
 ) -> tuple[RunRecord, list[str]]:
-    names = tuple(node.name for node in nodes)
+    costs = {node.name: AssetCost() for node in nodes}
+    names = tuple(costs)
+    steps = {"__".join(node.key): node.name for node in nodes}
     watch(Event("run", names, partition))
+    _forget_peak()
     start = time.monotonic()
-    job = defs.resolve_implicit_global_asset_job_def()
-    result = job.execute_in_process(
+    result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
         instance=instance,
         partition_key=partition,
         asset_selection=[dg.AssetKey(list(node.key)) for node in nodes],
@@ -192,18 +216,21 @@ def _run(
         run_config=_QUIET,
         tags={_PROCESS_TAG: _this_process()},
     )
-    record = RunRecord(names, partition, time.monotonic() - start, _peak_mib())
+    record = RunRecord(partition, time.monotonic() - start, _peak_mib(), costs)
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
         metadata: dict[str, Any] = {
             name: value.value for name, value in materialization.metadata.items()
         }
-        record.rows["/".join(materialization.asset_key.path)] = int(metadata["dagster/row_count"])
-        record.calls_asked += int(metadata.get("calls_asked", 0))
-        record.calls_made += int(metadata.get("calls_made", 0))
+        cost = costs["/".join(materialization.asset_key.path)]
+        cost.rows = int(metadata["dagster/row_count"])
+        cost.calls_asked = int(metadata.get("calls_asked", 0))
+        cost.calls_made = int(metadata.get("calls_made", 0))
+    for event in result.get_step_success_events():
+        costs[steps[str(event.step_key)]].seconds = event.step_success_data.duration_ms / 1000
     watch(Event("done", names, partition))
     problems = [
-        f"{'/'.join(names)} {partition or ''}: {_reason(event.event_specific_data)}"
+        f"{steps[str(event.step_key)]} {partition or ''}: {_reason(event.event_specific_data)}"
         for event in result.get_step_failure_events()
     ]
     if not result.success and not problems:
@@ -268,7 +295,20 @@ def _end_runs_of_dead_processes(instance: dg.DagsterInstance) -> None:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
 
 
-def _peak_mib() -> float:
-    import resource
+def _forget_peak() -> None:
+    """Start the process's peak memory anew, where the system can (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+def _peak_mib() -> float:
+    """The process's peak memory since it was last forgotten."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    except (OSError, StopIteration):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

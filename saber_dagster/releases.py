@@ -72,8 +72,16 @@ class Release:
         return value
 
     def read(self, table: str) -> pl.DataFrame:
-        """A pinned table."""
-        frame = pl.read_parquet(self.folder / f"{table}.parquet")
+        """A pinned table.
+
+        Raises:
+            SaberError: if its file is missing or damaged.
+        """
+        path = self.folder / f"{table}.parquet"
+        try:
+            frame = pl.read_parquet(path, hive_partitioning=False)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise SaberError(f"{path} is damaged ({error}); restore it from a copy") from None
         return TABLES[table].check(frame, f"release {self.name}")
 
     def check_settings(self, settings: Settings) -> None:
@@ -94,7 +102,16 @@ class Release:
             )
 
     def pin(self, frames: Mapping[str, pl.DataFrame], settings: Settings) -> None:
-        """Make the release, all of it or nothing."""
+        """Make the release, all of it or nothing.
+
+        Raises:
+            SaberError: if its folder is there already.
+        """
+        if self.folder.exists():
+            raise SaberError(
+                f"{self.folder} is there already, and a release does not change: take another name, or"
+                " remove the folder if it is not a release"
+            )
         part = self.folder.with_name(f".{self.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)

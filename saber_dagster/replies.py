@@ -6,7 +6,7 @@ Grammar, the same for every engine:
 * ``solution_summary``: ``<core_idea>…</core_idea>`` or ``<no_core_idea/>``, then any of
   ``<supporting_idea>…</supporting_idea>``, ``<keyword>…</keyword>``, ``<confidence>0.8</confidence>``.
 * ``pairwise_judgment``: ``<verdict>1</verdict>``, ``<verdict>2</verdict>``, or ``<verdict>=</verdict>``
-  from an engine that finds no difference. The last one decides, so quoted text cannot.
+  from an engine that finds no difference. The last ``<verdict>`` decides, so quoted text cannot.
 
 Tagged text, not JSON, because a LaTeX command in a JSON string decodes to a control character.
 """
@@ -15,8 +15,11 @@ import re
 from dataclasses import dataclass
 
 _SCORE = re.compile(r'<score\s+n="(\d+)"\s*>\s*([^<\s]+)\s*</score>')
-_VERDICT = re.compile(r"<verdict>\s*([12=])\s*</verdict>", re.IGNORECASE)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_VERDICT_OPENS = re.compile(r"<verdict>", re.IGNORECASE)
+_VERDICT_REST = re.compile(r"\s*([12=])\s*</verdict>", re.IGNORECASE)
+_NO_CORE_IDEA = re.compile(r"<no_core_idea\s*/>")
+_TAG = re.compile(r"</?(?:core_idea|no_core_idea|supporting_idea|keyword|confidence)\s*/?>")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
 MAX_SUPPORTING_IDEAS = 3
 
 
@@ -38,7 +41,8 @@ def parse_topic_scores(text: str, n_candidates: int) -> list[float]:
     """Scores in [0, 1] of candidates 1..n, in order.
 
     Raises:
-        ParseError: if a candidate has no score or two different ones, or a score is not in [0, 1].
+        ParseError: if a candidate has no score or two different ones, a score is not in [0, 1], or
+            there is a score for a number that no candidate has.
     """
     scores: dict[int, float] = {}
     for number, raw in _SCORE.findall(text):
@@ -48,7 +52,11 @@ def parse_topic_scores(text: str, n_candidates: int) -> list[float]:
             raise ParseError(f"score of candidate {number} is not a number: {raw!r}") from None
         if not 0.0 <= value <= 1.0:
             raise ParseError(f"score of candidate {number} is outside [0, 1]: {raw}")
-        scores[int(number)] = value
+        if scores.setdefault(int(number), value) != value:
+            raise ParseError(f"two scores for candidate {number}: {scores[int(number)]} and {raw}")
+    unknown = sorted(n for n in scores if not 1 <= n <= n_candidates)
+    if unknown:
+        raise ParseError(f"scores for number(s) {unknown[:5]}, but there are {n_candidates}")
     missing = [n for n in range(1, n_candidates + 1) if n not in scores]
     if missing:
         raise ParseError(f"no score for candidate(s) {missing[:5]} of {n_candidates}")
@@ -60,13 +68,14 @@ def parse_summary(text: str, max_words: int) -> Summary:
 
     Raises:
         ParseError: if there is neither a core idea nor the tag that says so, the core idea is longer
-            than ``max_words``, the confidence is not in [0, 1], or there are control characters.
+            than ``max_words``, the confidence is not in [0, 1], a tag lies inside another, or there
+            are control characters.
     """
     if _CONTROL.search(text):
         raise ParseError("control characters in the reply (a LaTeX command that was unescaped?)")
     ideas = _tagged(text, "core_idea")
     core: str | None = ideas[-1] if ideas else None
-    if core is None and "<no_core_idea/>" not in text:
+    if core is None and not _NO_CORE_IDEA.search(text):
         raise ParseError("neither <core_idea> nor <no_core_idea/>")
     if core is not None and len(core.split()) > max_words:
         raise ParseError(
@@ -92,14 +101,19 @@ def parse_verdict(text: str) -> float:
     """Preference for the first document: 1.0, 0.0, or 0.5 where the engine finds no difference.
 
     Raises:
-        ParseError: if there is no verdict.
+        ParseError: if there is no verdict, or the last one is none of the three.
     """
-    verdicts = _VERDICT.findall(text)
-    if not verdicts:
-        raise ParseError("no <verdict>1</verdict> or <verdict>2</verdict>")
-    return {"1": 1.0, "2": 0.0, "=": 0.5}[verdicts[-1]]
+    _, *opened = _VERDICT_OPENS.split(text)
+    verdict = _VERDICT_REST.match(opened[-1]) if opened else None
+    if not verdict:
+        raise ParseError("the reply does not end with <verdict>1</verdict> or <verdict>2</verdict>")
+    return {"1": 1.0, "2": 0.0, "=": 0.5}[verdict[1]]
 
 
 def _tagged(text: str, tag: str) -> list[str]:
-    found = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
-    return [clean for raw in found if (clean := " ".join(raw.split()))]
+    found = re.findall(rf"<{tag}>((?:(?!<{tag}>).)*?)</{tag}>", text, re.DOTALL)
+    texts = [clean for raw in found if (clean := " ".join(raw.split()))]
+    for clean in texts:
+        if inside := _TAG.search(clean):
+            raise ParseError(f"{inside[0]} inside <{tag}>")
+    return texts

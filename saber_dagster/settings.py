@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import digest
@@ -28,7 +28,7 @@ class SettingsError(SaberError):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Partitions(_Section):
@@ -177,9 +177,20 @@ class Settings(_Section):
     @field_validator("domains")
     @classmethod
     def _distinct(cls, domains: tuple[str, ...]) -> tuple[str, ...]:
-        if not domains or len(set(domains)) != len(domains):
-            raise ValueError("name at least one domain, each once")
+        if not domains or len(set(domains)) != len(domains) or "overall" in domains:
+            raise ValueError("name at least one domain, each once, none of them 'overall'")
         return domains
+
+    @model_validator(mode="after")
+    def _floors_are_stored(self) -> "Settings":
+        for name in ("topic_floor", "summary_floor"):
+            high, stored = getattr(self.thresholds, name), getattr(self.signals, name)
+            if self.thresholds.rule == "top_m" and high < stored:
+                raise ValueError(
+                    f"thresholds.{name} {high} is below signals.{name} {stored}, from which pairs are"
+                    f" stored; set signals.{name} to {high} or less"
+                )
+        return self
 
     def digest_of(self, *paths: str) -> str:
         """A digest of the named sections or keys, such as ``"topics"`` or ``"signals.epsilon"``."""
@@ -245,16 +256,34 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
     Raises:
         SettingsError: on an unknown key, naming the nearest known one, or a wrong value.
     """
-    own = read_yaml(path)
+    return settings_from(read_yaml(path), str(path), environ)
+
+
+def settings_from(
+    own: Mapping[str, Any], where: str, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """The settings that ``saber.yaml`` would give if it held ``own``.
+
+    Args:
+        own: the file's values.
+        where: the file, for messages.
+        environ: environment variables.
+
+    Raises:
+        SettingsError: see :func:`load_settings`.
+    """
     values = _merge(preset_values(str(own.get("preset", "demo"))), own)
-    for name, raw in environ.items():
-        if name.startswith(_ENV_PREFIX) and "__" in name:
-            keys = name.removeprefix(_ENV_PREFIX).lower().split("__")
-            nested: Any = yaml.safe_load(raw)
-            for key in reversed(keys):
-                nested = {key: nested}
-            values = _merge(values, nested)
-    return validated(Settings, values, str(path))
+    overrides = sorted(name for name in environ if name.startswith(_ENV_PREFIX) and "__" in name)
+    for name in overrides:
+        keys = name.removeprefix(_ENV_PREFIX).lower().split("__")
+        try:
+            nested: Any = yaml.safe_load(environ[name])
+        except yaml.YAMLError as error:
+            raise SettingsError(f"environment variable {name}: not readable: {error}") from None
+        for key in reversed(keys):
+            nested = {key: nested}
+        values = _merge(values, nested)
+    return validated(Settings, values, " with ".join([where, *overrides]))
 
 
 def load_judges(path: Path) -> tuple[Judge, ...]:
@@ -274,9 +303,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"{path}: not readable as YAML: {error}") from None
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         raise SettingsError(f"{path}: expected 'key: value' lines, found a {type(value).__name__}")
     return value

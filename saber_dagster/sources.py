@@ -1,5 +1,6 @@
 """The sources that the settings name, read as one corpus."""
 
+import hashlib
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +12,6 @@ from saber_dagster.champ import champ_problems
 from saber_dagster.corpus import ProblemFile, build_corpus, read_problems
 from saber_dagster.corpus_queries import apply_queries, read_queries
 from saber_dagster.errors import Fault, InputError
-from saber_dagster.hashing import sha256_hex
 from saber_dagster.settings import Corpus, ProblemSource
 
 
@@ -63,4 +63,7 @@ def _read(source: ProblemSource) -> ProblemFile:
 
 def _sha(source: ProblemSource) -> str:
     path = Path(source.path)
-    return sha256_hex(path.read_bytes()) if path.is_file() else "absent"
+    if not path.is_file():
+        return "absent"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -90,6 +90,7 @@ class TableStore:
         path = self.path(asset, partition)
         try:
             raw = pl.read_parquet_metadata(path).get(_META)
-        except (pl.exceptions.PolarsError, OSError):
+            values = json.loads(raw or "{}")
+            return Provenance(**{**values, "failed_checks": tuple(values["failed_checks"])})
+        except (pl.exceptions.PolarsError, OSError, ValueError, TypeError, KeyError):
             return None
-        return Provenance(**json.loads(raw)) if raw else None

@@ -220,20 +220,14 @@ def notes(home: Home) -> list[str]:
 
 
 def _cost_table(report: "BuildReport") -> Table:
-    totals: dict[str, list[float]] = {}
-    for run in report.runs:
-        row = totals.setdefault(_title(run.assets), [0, 0.0, 0.0, 0, 0])
-        row[0] += 1
-        row[1] += run.seconds
-        row[2] = max(row[2], run.peak_mib)
-        row[3] += run.calls_asked
-        row[4] += run.calls_made
     table = Table(title=f"Built in {report.seconds:.0f} s", title_justify="left")
-    for name in ("stage", "runs", "seconds", "peak MiB", "calls asked", "calls made"):
-        table.add_column(name, justify="left" if name == "stage" else "right")
-    for name, (runs, seconds, peak, asked, made) in totals.items():
-        calls = (f"{asked:,.0f}", f"{made:,.0f}") if asked else ("", "")
-        table.add_row(escape(name), f"{runs:.0f}", f"{seconds:.1f}", f"{peak:,.0f}", *calls)
+    table.add_column("asset", no_wrap=True)
+    for name in ("partitions", "seconds", "peak MiB", "rows", "calls asked", "calls made"):
+        table.add_column(name, justify="right")
+    for name, (runs, cost, peak) in report.by_asset().items():
+        calls = (cost.calls_asked, cost.calls_made) if cost.calls_asked else ()
+        numbers = (f"{n:,}" for n in (cost.rows, *calls))
+        table.add_row(escape(name), str(runs), f"{cost.seconds:.1f}", f"{peak:,.0f}", *numbers)
     return table
 
 

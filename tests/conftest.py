@@ -1,0 +1,55 @@
+"""What several test modules share: an engine that says what a test tells it to."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from saber_dagster.engines import Call, PromptRef, Reply
+from saber_dagster.hashing import canonical_json, sha256_hex
+
+
+class ScriptedEngine:
+    """Answers by a function of the call; ``asked`` holds every call in order.
+
+    A string is the text of a complete reply; an exception is raised when its turn comes.
+    """
+
+    def __init__(
+        self,
+        script: Callable[[Call], str | Reply | Exception] = lambda call: call.inputs["text"],
+        model: str = "Scripted/Model-1",
+        revision: str = "r1",
+        params: dict | None = None,
+        prompt: str = "Say: {text}",
+    ) -> None:
+        self.script = script
+        self.model = model
+        self.revision = revision
+        self.asked: list[Call] = []
+        self._params = params or {"temperature": 0}
+        self._prompt = prompt
+
+    def params(self, task: str) -> dict:
+        return self._params
+
+    def prompt(self, task: str) -> PromptRef:
+        return PromptRef(task, sha256_hex(self._prompt))
+
+    def messages(self, call: Call) -> list[dict[str, str]]:
+        return [
+            {"role": "system", "content": self._prompt},
+            {"role": "user", "content": canonical_json(dict(call.inputs)).decode()},
+        ]
+
+    def answer(self, calls: Sequence[Call]) -> Iterator[tuple[int, Reply]]:
+        for position, call in enumerate(calls):
+            self.asked.append(call)
+            said = self.script(call)
+            if isinstance(said, Exception):
+                raise said
+            yield position, said if isinstance(said, Reply) else Reply("ok", said)
+
+
+@pytest.fixture(scope="session")
+def scripted_engine() -> type[ScriptedEngine]:
+    return ScriptedEngine

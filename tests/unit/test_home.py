@@ -1,0 +1,144 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from saber_dagster.errors import SaberError
+from saber_dagster.home import Home, home_path, write_atomic
+from saber_dagster.settings import SettingsError
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "home")
+
+
+def files(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_home_is_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SABER_HOME", raising=False)
+    assert home_path() == tmp_path / ".saber"
+    monkeypatch.setenv("SABER_HOME", "")
+    assert home_path() == tmp_path / ".saber"
+    monkeypatch.setenv("SABER_HOME", "a/../b")
+    assert home_path() == tmp_path / "b"
+
+
+def test_reading_a_home_changes_nothing_on_disk(home):
+    assert home.settings.preset == "demo"
+    assert [judge.slug for judge in home.judges] == ["embedded"]
+    assert home.retrievers
+    assert not home.root.exists()
+
+
+def test_a_file_is_written_whole(tmp_path):
+    path = tmp_path / "deep" / "down" / "file"
+    write_atomic(path, b"one")
+    write_atomic(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert files(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+def test_a_write_that_is_interrupted_leaves_the_old_file_and_nothing_else(
+    tmp_path, monkeypatch, step
+):
+    path = tmp_path / "file"
+    write_atomic(path, b"old")
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(step, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert files(tmp_path) == ["file"]
+
+
+def test_a_reader_never_sees_half_a_file_even_after_a_kill(tmp_path):
+    path = tmp_path / "file"
+    script = (
+        "import os, sys; from pathlib import Path; from saber_dagster.home import write_atomic\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+        "write_atomic(Path(sys.argv[1]), b'new' * 100_000)"
+    )
+    write_atomic(path, b"old")
+    done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert done.returncode == -9
+    assert path.read_bytes() == b"old"
+    assert [p.suffix for p in tmp_path.iterdir() if p != path] == [".part"], "no table, no segment"
+
+
+def test_a_home_remembers_how_its_tables_are_cut(home):
+    home.found()
+    home.found()
+    assert json.loads((home.root / "home.json").read_text())["corpus_shards"] == 2
+    changed = home.change_settings(
+        {"preset": "paper", "partitions": {"corpus_shards": 3}, "domains": ["algebra"]}
+    )
+    with pytest.raises(SaberError) as caught:
+        changed.found()
+    message = str(caught.value)
+    assert str(home.root) in message
+    assert "preset 'demo' → 'paper'" in message
+    assert "corpus_shards 2 → 3" in message
+    assert "query_shards 1 → 8" in message
+    assert "domains ['algebra', 'geometry'" in message
+    assert "Restore the value in saber.yaml, or set SABER_HOME" in message
+    home.change_settings(
+        {"preset": "demo", "partitions": {}, "domains": list(home.settings.domains)}
+    )
+    Home(home.root).found()
+
+
+def test_other_settings_may_change(home):
+    home.found()
+    home.change_settings({"seed": 8, "topics": {"threshold": 0.5}}).found()
+
+
+def test_changed_settings_are_checked_before_anything_is_written(home):
+    home.change_settings({"seed": 8})
+    before = home.settings_file.read_bytes()
+    with pytest.raises(SettingsError, match=r"home/saber.yaml: .*unknown key 'quries'"):
+        home.change_settings({"quries": {}})
+    with pytest.raises(SettingsError, match="release"):
+        home.change_settings({"release": "No Slug"})
+    assert home.settings_file.read_bytes() == before
+    assert files(home.root) == ["saber.yaml"]
+
+
+def test_changed_settings_keep_the_other_keys(home):
+    write_atomic(home.settings_file, b"# ours\ndomains: [algebra]\nqueries: {per_domain: 3}\n")
+    changed = home.change_settings({"release": "r2"})
+    assert changed.settings.release == "r2"
+    assert changed.settings.domains == ("algebra",)
+    assert changed.settings.queries.per_domain == 3
+    assert home.settings_file.read_text().splitlines()[-1] == "release: r2"
+
+
+def test_a_home_is_held_by_one_build(home):
+    script = (
+        "import sys; from pathlib import Path; from saber_dagster.home import Home\n"
+        "with Home(Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(home.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(SaberError, match="another `saber build` is at work"), home.locked():
+            pass
+        other.kill()
+        other.wait()
+        with home.locked():  # a killed build holds nothing
+            with pytest.raises(SaberError, match="at work"), home.locked():
+                pass
+    with home.locked():
+        pass
