@@ -139,7 +139,7 @@ def stage(
             ins={name: dg.AssetIn(key=up.key) for name, up in upstream.items()},
             partitions_def=partitions,
             code_version=code_version,
-            description=f"{description or contract.description}\n\n{_column_list(table)}",
+            description=description or contract.description,
             group_name=group,
             kinds={"parquet", *kinds},
             required_resource_keys=set(resources),
@@ -172,10 +172,10 @@ def stage(
                 ),
             )
             metadata = {
-                "dagster/row_count": frame.height,
-                "path": dg.MetadataValue.path(str(site.store.path(path, partition))),
-                "sample": dg.MetadataValue.md(_sample(frame)),
                 **made.metadata,
+                "sample": dg.MetadataValue.md(_sample(frame)),
+                "path": dg.MetadataValue.path(str(site.store.path(path, partition))),
+                "dagster/row_count": frame.height,
             }
             yield _output(StoredTable(frame, provenance), metadata, data_version)
             for check in made.checks:
@@ -248,12 +248,6 @@ def _column_schema(table: str) -> dg.TableSchema:
             )
             for name, column in TABLES[table].columns.items()
         ]
-    )
-
-
-def _column_list(table: str) -> str:
-    return "\n".join(
-        f"- `{name}`: {column.description}" for name, column in TABLES[table].columns.items()
     )
 
 

@@ -20,7 +20,8 @@ from saber_dagster.freshness import Graph, Key, Node, Partition, State, states
 from saber_dagster.home import Home, write_atomic
 from saber_dagster.tables import TableStore
 
-_PROCESS_TAG = "saber/process"
+_PROCESS_TAG = ".dagster/saber_process"
+"""Host and process of a build; tags of this prefix are not shown in the UI."""
 _TABLE_KEY = "saber/table"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """A build shows progress instead of Dagster's log, which is kept with the run all the same."""

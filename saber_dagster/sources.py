@@ -37,7 +37,9 @@ def read_sources(corpus: Corpus) -> Sources:
     queries = None
     if corpus.queries:
         source = corpus.queries
-        queries = read_queries(Path(source.path), source.mapping, source.source)
+        queries = read_queries(
+            Path(source.path), source.mapping, source.source, source.language, source.licence
+        )
         faults += queries.faults
         warnings += queries.warnings
     if faults:

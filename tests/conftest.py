@@ -26,7 +26,7 @@ class ScriptedEngine:
         self.model = model
         self.revision = revision
         self.asked: list[Call] = []
-        self._params = params or {"temperature": 0}
+        self._params = {"temperature": 0} if params is None else params
         self._prompt = prompt
 
     def params(self, task: str) -> dict:

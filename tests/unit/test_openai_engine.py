@@ -496,6 +496,7 @@ def test_a_missing_or_broken_key_stops_before_the_first_call(script, monkeypatch
 
 def test_the_key_of_openai_goes_to_no_other_server(script, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", KEY)
     ask(script, api_key_env=None)
     assert KEY not in str(script.requests[0][1])
 
