@@ -34,7 +34,7 @@ def annotation_assets(
     """The assets of this stage."""
     settings = site.settings
     engine = load_engine(settings.annotator.engine, settings.annotator.options)
-    engine_tags = {"saber/model": engine.model[:60], "saber/role": "annotator"}
+    engine_tags = {"saber/model": engine.model, "saber/role": "annotator"}
 
     @stage(
         site,

@@ -39,7 +39,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
     settings = site.settings
     engine = load_engine(judge.engine, judge.options)
     group = f"judge_{judge.slug}".replace("-", "_")
-    tags = {"saber/judge": judge.slug, "saber/model": engine.model[:60]}
+    tags = {"saber/judge": judge.slug, "saber/model": engine.model}
 
     @stage(
         site,

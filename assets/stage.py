@@ -1,5 +1,6 @@
 """What every asset has in common: inputs, contract, versions, provenance, metadata, checks."""
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -146,7 +147,7 @@ def stage(
             pool=pool,
             automation_condition=None if pool else follow_inputs(),
             metadata={TABLE_KEY: table, "dagster/column_schema": _column_schema(table)},
-            tags=dict(tags or {}),
+            tags={name: _tag_value(value) for name, value in (tags or {}).items()},
             check_specs=check_specs,
         )
         def compute(context: dg.AssetExecutionContext, **frames: pl.DataFrame) -> Any:
@@ -166,7 +167,7 @@ def stage(
                 inputs=read,
                 run_id=context.run_id,
                 failed_checks=tuple(
-                    check.name
+                    f"{check.name}: {check.description}"
                     for check in made.checks
                     if not check.passed and check.name in blocking
                 ),
@@ -194,6 +195,11 @@ def stage(
         return compute
 
     return decorate
+
+
+def _tag_value(text: str) -> str:
+    """What Dagster takes as a tag's value: 63 letters, digits and ``_.-``."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:63].strip("-_.")
 
 
 def _check_spec(

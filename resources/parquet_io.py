@@ -53,8 +53,8 @@ class ParquetIOManager(dg.ConfigurableIOManager):
             provenance = self.store.provenance(asset, key)
             if provenance and provenance.failed_checks:
                 raise SaberError(
-                    f"{'/'.join(asset)} {key or ''} failed its check(s)"
-                    f" {', '.join(provenance.failed_checks)}; mend that before building on it"
+                    f"{'/'.join(asset)} {key or ''} failed a check; mend that before building on it."
+                    f" {'; '.join(provenance.failed_checks)}"
                 )
         if not context.has_asset_partitions:
             return self.store.read(table, asset, None)

@@ -87,5 +87,5 @@ def _condition(node: Node, found: Provenance | None) -> tuple[Condition, str]:
     if found.code_version != node.code_version:
         return "stale", "its code, settings, engine or input files changed"
     if found.failed_checks:
-        return "failed", f"check failed: {', '.join(found.failed_checks)}"
+        return "failed", f"check failed: {'; '.join(found.failed_checks)}"
     return "fresh", ""

@@ -169,12 +169,10 @@ def _recover(folder: Path) -> int:
 
 
 def _journal_row(line: bytes) -> Row | None:
-    if not line.endswith(b"\n"):
-        return None  # the kill came in the middle of the last line
     try:
         return Row(**json.loads(line))
     except (ValueError, TypeError):
-        return None
+        return None  # the kill came in the middle of the last line
 
 
 class Ledger:

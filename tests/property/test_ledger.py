@@ -109,7 +109,8 @@ def test_a_journal_cut_anywhere_gives_its_whole_lines(scripted_engine, count, te
     segment.unlink()
     length = cut.draw(st.integers(0, len(data)))
     journal.write_bytes(data[:length])
-    whole = data[:length].count(b"\n")
+    ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
+    whole = sum(end <= length for end in ends)  # the line's end itself may be missing
     assert ledger.frame()["text"].to_list() == texts[:whole]
     assert module._recover(ledger.root) == 0
     engine = scripted_engine()

@@ -37,7 +37,7 @@ def to_tree(children):
     return OntologyTree.from_frame(frame)
 
 
-class Failed(Exception):
+class CallError(Exception):
     pass
 
 
@@ -47,7 +47,7 @@ def twin(children, doc, score, fails, threshold):
 
     def visit(node):
         if fails(doc, node):
-            raise Failed
+            raise CallError
         together = [node] * bool(node) + children[node]
         scores = {n: score(doc, node, n) for n in together}
         best = max(scores.values(), default=0.0)
@@ -59,7 +59,7 @@ def twin(children, doc, score, fails, threshold):
 
     try:
         visit("")
-    except Failed:
+    except CallError:
         return {}, "refused"
     topics = {
         node: value
