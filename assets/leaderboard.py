@@ -10,6 +10,7 @@ from assets.retrievers import RetrieverLane
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster.contracts import TABLES
 from saber_dagster.leaderboard import Meta, build
+from saber_dagster.metrics import expected_random_ndcg
 from saber_dagster.metrics import query_metrics as metrics_of
 from saber_dagster.retrieval.reference import oracle_run
 
@@ -42,9 +43,11 @@ def leaderboard_assets(
     )
     def query_metrics(context: dg.AssetExecutionContext, **frames: pl.DataFrame) -> Made:
         parts = [TABLES["query_metrics"].empty()]
+        expected = {}
         shown = settings.evaluation.settings
         for benchmark_name, judge in benchmarks.items():
             benchmark = frames[benchmark_name]
+            expected[f"expected_of_a_random_ranking_{judge.slug}"] = _mean_random(benchmark, cutoff)
             ranked = {lane.slug: frames[name] for name, lane in runs.items()}
             ranked[ORACLE] = pl.concat(oracle_run(benchmark, setting) for setting in shown)
             parts += [
@@ -55,7 +58,7 @@ def leaderboard_assets(
         missing = int(frame["missing"].sum())
         return Made(
             frame,
-            {"judges": len(judges), "retrievers": len(retrievers)},
+            {"judges": len(judges), "retrievers": len(retrievers), **expected},
             [
                 Check(
                     "no_missing_queries",
@@ -113,6 +116,15 @@ def leaderboard_assets(
         )
 
     return [query_metrics, leaderboard]
+
+
+def _mean_random(benchmark: pl.DataFrame, cutoff: int) -> float:
+    """The mean metric that theory gives a random ranking of each query's candidates."""
+    values = [
+        expected_random_ndcg(ratings, cutoff)
+        for ratings in benchmark.group_by("query_id").agg("rating").sort("query_id")["rating"]
+    ]
+    return sum(values) / max(len(values), 1)
 
 
 def _board(board: pl.DataFrame, judge: str) -> str:

@@ -25,7 +25,8 @@ class RetrieverLane:
 def retriever_lane(site: Site, entry: RetrieverEntry, candidates: CandidateAssets) -> RetrieverLane:
     """The asset of one retriever."""
     settings = site.settings
-    revision = load_retriever(entry.retriever, **entry.options).revision
+    # One instance per process: it keeps its embeddings from one partition to the next.
+    retriever = load_retriever(entry.retriever, **entry.options)
 
     @stage(
         site,
@@ -36,13 +37,12 @@ def retriever_lane(site: Site, entry: RetrieverEntry, candidates: CandidateAsset
         inputs={"candidate_sets": candidates.candidate_sets, "release": candidates.release},
         partitions=site.by_query,
         reads=["evaluation.settings", "evaluation.statistics"],
-        identity=[entry.retriever, revision, entry.options],
+        identity=[entry.retriever, retriever.revision, entry.options],
         tags={"saber/retriever": entry.slug},
     )
     def run(
         context: dg.AssetExecutionContext, candidate_sets: pl.DataFrame, release: pl.DataFrame
     ) -> Made:
-        retriever = load_retriever(entry.retriever, **entry.options)
         from_corpus = settings.evaluation.statistics == "corpus"
         frame = make_run(
             retriever,
@@ -53,4 +53,4 @@ def retriever_lane(site: Site, entry: RetrieverEntry, candidates: CandidateAsset
         )
         return Made(frame, {"retriever": retriever.name, "revision": retriever.revision})
 
-    return RetrieverLane(entry.slug, revision, run)
+    return RetrieverLane(entry.slug, retriever.revision, run)

@@ -201,7 +201,9 @@ TABLES: dict[str, Table] = {
                 "primary_domain": _text("largest sum of topic scores; decides storage", True),
                 "shard": _SHARD,
                 "topics": Column(TEXTS, "topic set, sorted"),
-                "words": Column(TEXTS, "word set of the core idea, sorted"),
+                "words": Column(
+                    TEXTS, "word set of the core idea, sorted; empty if it is too short"
+                ),
                 "topic_set_id": _text("digest of the topic set; empty if none", nullable=True),
                 "word_set_id": _text("digest of the word set; empty if none", nullable=True),
                 "is_document": Column(pl.Boolean, "may be a candidate"),

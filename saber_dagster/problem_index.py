@@ -27,8 +27,10 @@ def build_index(
     A document belongs to every configured domain of its topics. Its primary domain has the largest
     sum of normalized topic scores, ties by the order of ``domains``; it decides storage only. A
     topic of no configured domain counts for the topic signal alone. A document may be a query if
-    the corpus allows it and it has a domain and enough summary words. Tags and summaries of
-    documents that the corpus no longer has are left out.
+    the corpus allows it and it has a domain and a word set. A core idea with fewer than
+    ``min_summary_words`` content words is no basis for an overlap of words: its document has an
+    empty word set, hence no summary signal. Tags and summaries of documents that the corpus no
+    longer has are left out.
 
     Args:
         corpus: table ``corpus``.
@@ -37,7 +39,7 @@ def build_index(
         tree: the ontology that the tags refer to.
         domains: slugs of the configured domains, in their fixed order.
         query_shards: number of shards per domain.
-        min_summary_words: fewest distinct content words of a query's core idea.
+        min_summary_words: fewest distinct content words of a core idea that counts.
 
     Returns:
         Table ``problem_index``, one row per document.
@@ -68,7 +70,8 @@ def build_index(
                 by_domain[domain].append(score)
         sums = {domain: math.fsum(parts) for domain, parts in by_domain.items() if parts}
         topic_set = sorted(topics)
-        word_set = sorted(content_words(ideas.get(doc_id) or ""))
+        found = sorted(content_words(ideas.get(doc_id) or ""))
+        word_set = found if len(found) >= min_summary_words else []
         rows.append(
             {
                 "doc_id": doc_id,
@@ -82,7 +85,7 @@ def build_index(
                 "topic_set_id": digest(topic_set) if topic_set else None,
                 "word_set_id": digest(word_set) if word_set else None,
                 "is_document": is_document,
-                "is_query": may_query and bool(sums) and len(word_set) >= min_summary_words,
+                "is_query": may_query and bool(sums) and bool(word_set),
             }
         )
     table = TABLES["problem_index"]

@@ -77,7 +77,7 @@ class Summaries(_Section):
     """Solution summaries."""
 
     max_words: int = Field(30, ge=1, description="longest core idea")
-    min_words: int = Field(4, ge=0, description="content words a query's core idea needs")
+    min_words: int = Field(4, ge=0, description="fewest content words of a core idea that counts")
 
 
 class Signals(_Section):

@@ -33,7 +33,10 @@ class Provenance:
     inputs: dict[str, str] = field(default_factory=dict)
     run_id: str = ""
     failed_checks: tuple[str, ...] = ()
-    """Blocking checks that failed, as ``name: what is wrong``: the table is there to look at, and nothing is built on it."""
+    """Blocking checks that failed, as ``name: what is wrong``.
+
+    The table is there to look at, and nothing is built on it.
+    """
 
 
 def input_name(asset: Sequence[str], partition: str | None) -> str:

@@ -88,6 +88,8 @@ def test_a_query_needs_enough_distinct_content_words() -> None:
     tags = [("alg/ring", 1.0, "ok")]
     three = "Reflect triangle, reflect the triangle; invoke"
     assert not make_index(tags, three)["is_query"]
+    assert make_index(tags, three)["words"] == [], "too short to overlap with anything"
+    assert len(make_index(tags, three, min_summary_words=3)["words"]) == 3
     assert make_index(tags, three, min_summary_words=3)["is_query"]
     row = make_index(tags, None)
     assert row["words"] == []
