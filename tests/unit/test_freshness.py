@@ -90,8 +90,9 @@ def test_another_code_version_is_stale_whatever_else(make, conditions):
 
 
 def test_a_failed_check_is_told_from_staleness(make, conditions):
-    make(WHOLES, "corpus", failed=("coverage", "size"))
-    assert conditions(WHOLES)["corpus"] == ("failed", "check failed: coverage, size")
+    make(WHOLES, "corpus", failed=("coverage: 3 of 9 have an answer", "size: too small"))
+    reason = "check failed: coverage: 3 of 9 have an answer; size: too small"
+    assert conditions(WHOLES)["corpus"] == ("failed", reason)
 
 
 def test_a_missing_input_and_one_that_was_not_read(make, conditions, store):
