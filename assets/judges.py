@@ -65,7 +65,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
     ) -> Made:
         engine = getattr(context.resources, judge_resource(judge)).load()
         query_candidates = candidates_by_query(candidate_sets)
-        with context.resources.ledger.session(engine, f"judge-{judge.slug}", context) as session:
+        with context.resources.ledger.session(engine, "tournament_rounds", context) as session:
             judgments = run_tournament(
                 query_candidates,
                 settings.tournament.rounds,

@@ -10,24 +10,18 @@ No locks guard segments: names are unique. If two steps paid one key, the reply 
 (segment, row) is canonical and the other counts as a duplicate.
 """
 
-import fcntl
-import io
-import json
-import os
 import re
 import time
-import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import polars as pl
 
 from saber_dagster import progress
 from saber_dagster.engines import FINAL, Call, Engine, Reply, call_key
-from saber_dagster.errors import SaberError
-from saber_dagster.home import write_atomic
+from saber_dagster.ledger_files import SCHEMA, Journal, LedgerError, Row, read_segment, recover
 from saber_dagster.replies import ParseError
 
 SEGMENT_ROWS = 20_000
@@ -35,41 +29,6 @@ SEGMENT_ROWS = 20_000
 
 Mode = Literal["live", "replay"]
 Value = TypeVar("Value")
-
-
-class LedgerError(SaberError):
-    """A call has no usable reply."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One reply as stored."""
-
-    key: str
-    item: str
-    status: str
-    text: str
-    reasoning: str
-    finish_reason: str
-    prompt_tokens: int
-    completion_tokens: int
-    reasoning_tokens: int
-    cached_tokens: int
-    price: float
-    latency: float
-    created: float
-    run_id: str
-    stage: str
-    task: str
-    model: str
-    revision: str
-    prompt: str
-    prompt_sha256: str
-    error: str
-
-
-_TYPES: dict[type, pl.DataType] = {str: pl.String(), int: pl.Int64(), float: pl.Float64()}
-SCHEMA: dict[str, pl.DataType] = {f.name: _TYPES[f.type] for f in fields(Row)}  # type: ignore[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,78 +62,6 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _read_segment(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path, columns=columns, hive_partitioning=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise LedgerError(
-            f"{path} is damaged ({error}); restore it from a copy, or move it away and pay its calls"
-            " again"
-        ) from None
-
-
-def _write_segment(path: Path, rows: Sequence[Row]) -> None:
-    buffer = io.BytesIO()
-    frame = pl.DataFrame([asdict(row) for row in rows], schema=SCHEMA, orient="row")
-    frame.write_parquet(buffer)
-    write_atomic(path, buffer.getvalue())
-
-
-class _Journal:
-    """The open journal of one step; it holds a file lock for as long as the process lives."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        stem = f"{time.time_ns():020d}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self.path = folder / f"{stem}.journal"
-        self.rows: list[Row] = []
-        unlocked = self.path.with_suffix(".new")
-        self._file: IO[bytes] = unlocked.open("xb")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        unlocked.rename(self.path)  # nobody sees a journal that is not locked
-
-    def append(self, row: Row) -> None:
-        """Write one line to the operating system: a kill of this process cannot lose it."""
-        self._file.write(json.dumps(asdict(row)).encode() + b"\n")
-        self._file.flush()
-        self.rows.append(row)
-
-    def close(self) -> None:
-        """Turn the journal into its segment."""
-        if self.rows:
-            _write_segment(self.path.with_suffix(".parquet"), self.rows)
-        self.path.unlink(missing_ok=True)
-        self._file.close()
-
-
-def _recover(folder: Path) -> int:
-    """Turn the journals of dead processes into segments; returns the number of replies saved."""
-    saved = 0
-    for path in sorted(folder.rglob("*.journal")):
-        try:
-            file = path.open("rb")
-        except FileNotFoundError:
-            continue
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue  # its writer is alive
-            rows = [row for line in file if (row := _journal_row(line))]
-            if rows:
-                _write_segment(path.with_suffix(".parquet"), rows)
-            path.unlink(missing_ok=True)
-            saved += len(rows)
-    return saved
-
-
-def _journal_row(line: bytes) -> Row | None:
-    try:
-        return Row(**json.loads(line))
-    except (ValueError, TypeError):
-        return None  # the kill came in the middle of the last line
-
-
 class Ledger:
     """All replies of a home."""
 
@@ -192,9 +79,9 @@ class Ledger:
 
         Journals of running steps are not part of it.
         """
-        _recover(self.root)
+        recover(self.root)
         frames = [
-            _read_segment(path).with_columns(pl.lit(path.name).alias("segment"))
+            read_segment(path).with_columns(pl.lit(path.name).alias("segment"))
             for path in self._segments(stage)
         ]
         frame = pl.concat([pl.DataFrame(schema={**SCHEMA, "segment": pl.String}), *frames])
@@ -220,15 +107,15 @@ class Session:
         self._mode = mode
         self._model_folder = root / _slug(stage) / _slug(engine.model)
         self._folder = self._model_folder / _slug(partition)
-        self._journal: _Journal | None = None
+        self._journal: Journal | None = None
         self._known: dict[str, tuple[str, str, str]] = {}
 
     def __enter__(self) -> "Session":
         if self._model_folder.exists():
-            _recover(self._model_folder)
+            recover(self._model_folder)
         columns = ["key", "status", "text", "error"]
         for path in sorted(self._model_folder.rglob("*.parquet"), key=lambda path: path.name):
-            for key, status, text, error in _read_segment(path, columns).iter_rows():
+            for key, status, text, error in read_segment(path, columns).iter_rows():
                 if status in FINAL:
                     self._known.setdefault(key, (status, text, error))
         return self
@@ -305,7 +192,7 @@ class Session:
 
     def _store(self, row: Row) -> None:
         if self._journal is None:
-            self._journal = _Journal(self._folder)
+            self._journal = Journal(self._folder)
         self._journal.append(row)
         self.counts.made += 1
         self.counts.failed += row.status != "ok"

@@ -17,7 +17,7 @@ tournament: {rounds: 6}
 JUDGES = """\
 judges:
   - {slug: embedded, engine: embedded}
-  - {slug: shared_words, engine: "python:my_engine:SharedWords", options: {min_length: 5}}
+  - {slug: shared-words, engine: "python:my_engine:SharedWords", options: {min_length: 5}}
 """
 RETRIEVERS = """\
 retrievers:
@@ -37,15 +37,15 @@ def test_an_engine_and_a_retriever_of_ones_own_become_lanes(small_home, problems
     report = saber.json("build", "--corpus", str(corpus))
 
     board = pl.DataFrame(report["leaderboard"])
-    assert set(board["judge"]) == {"embedded", "shared_words"}
+    assert set(board["judge"]) == {"embedded", "shared-words"}
     assert set(board["retriever"]) == {"jaccard", "oracle", "pieces"}
-    mine = board.filter((pl.col("judge") == "shared_words") & (pl.col("retriever") == "pieces"))
+    mine = board.filter((pl.col("judge") == "shared-words") & (pl.col("retriever") == "pieces"))
     assert set(mine["judge_revision"]) == {"1"}
     assert set(mine["retriever_revision"]) == {"1-n=3"}
     assert set(mine["setting"]) == {"statement-full", "full-full", "statement-statement"}
 
     ledger = {row["stage"]: row for row in saber.json("ledger", "stats")["rows"]}
-    games = pl.read_parquet(saber.home / "tables/judge/shared_words/tournament_rounds/**/*.parquet")
+    games = pl.read_parquet(saber.home / "tables/judge/shared-words/tournament_rounds/**/*.parquet")
     assert games.height > 0
-    assert ledger["judge-shared_words"]["model"] == "shared-words"
-    assert ledger["judge-shared_words"]["ok"] == games["call_keys"].explode().n_unique()
+    assert ledger["judge-shared-words"]["model"] == "shared-words"
+    assert ledger["judge-shared-words"]["ok"] == games["call_keys"].explode().n_unique()

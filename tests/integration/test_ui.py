@@ -61,9 +61,27 @@ class Server:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
+MY_JUDGE = """
+from resources.engines.prompted import PromptedEngine
+from saber_dagster.engines import Reply
+
+class Judge(PromptedEngine):
+    model, revision = "tosses", "1"
+
+    def params(self, task):
+        return {}
+
+    def answer(self, calls):
+        for i, call in enumerate(calls):
+            longer = len(str(call.inputs["first"])) > len(str(call.inputs["second"]))
+            yield i, Reply("ok", f"<verdict>{1 if longer else 2}</verdict>")
+"""
+
+
 @pytest.fixture
 def served(small_home, problems, tmp_path):
-    saber = small_home()
+    (tmp_path / "my_judge.py").write_text(MY_JUDGE)
+    saber = small_home(PYTHONPATH=str(tmp_path))
     corpus = tmp_path / "mine.jsonl"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in problems))
     saber("build", "--corpus", str(corpus))
@@ -139,14 +157,19 @@ def test_the_ui_shows_what_a_build_made_and_can_go_on_from_there(served):
     )
     assert status == "SUCCESS"
     assert saber.versions() == before
-    made = {row["stage"]: row["replies"] for row in saber.json("ledger", "stats")["rows"]}
+    made = replies(saber)
 
-    (saber.home / "judges.yaml").write_text(
-        "judges: [{slug: embedded}, {slug: second, engine: embedded}]\n"
-    )
+    judge = {"slug": "second", "engine": "python:my_judge:Judge"}
+    (saber.home / "judges.yaml").write_text(json.dumps({"judges": [{"slug": "embedded"}, judge]}))
     assert launch(server, "rejudge") == "SUCCESS"
-    after = {row["stage"]: row["replies"] for row in saber.json("ledger", "stats")["rows"]}
+    after = replies(saber)
     assert {k: after[k] for k in made} == made, "the first judge was not asked again"
-    assert after["judge-second"] > 0
+    assert after["tournament_rounds", "tosses"] > 0
     state = {row["asset"]: row for row in saber.json("status")}
     assert state["judge/second/benchmark"]["fresh"] == 1
+
+
+def replies(saber):
+    """Replies in the ledger by stage and model."""
+    rows = saber.json("ledger", "stats")["rows"]
+    return {(row["stage"], row["model"]): row["replies"] for row in rows}

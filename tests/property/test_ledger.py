@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from saber_dagster import ledger as module
+from saber_dagster import ledger_files
 from saber_dagster.engines import FINAL, Call, Reply
 from saber_dagster.ledger import Ledger, LedgerError
 from saber_dagster.replies import ParseError
@@ -112,7 +112,7 @@ def test_a_journal_cut_anywhere_gives_its_whole_lines(scripted_engine, count, te
     ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
     whole = sum(end <= length for end in ends)  # the line's end itself may be missing
     assert ledger.frame()["text"].to_list() == texts[:whole]
-    assert module._recover(ledger.root) == 0
+    assert ledger_files.recover(ledger.root) == 0
     engine = scripted_engine()
     with ledger.session(engine, "stage", "c00") as session:
         assert [o.value for o in session.ask(calls, lambda call, text: text)] == texts

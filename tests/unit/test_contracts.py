@@ -1,7 +1,8 @@
 import polars as pl
 import pytest
 
-from saber_dagster.contracts import TABLES, TEXTS, Column, ContractError, Table
+from saber_dagster.contracts import TABLES, TEXTS
+from saber_dagster.schema import Column, ContractError, Table
 
 TABLE = Table(
     "games",

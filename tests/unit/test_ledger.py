@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from saber_dagster import ledger as module
-from saber_dagster import progress
+from saber_dagster import ledger_files, progress
 from saber_dagster.engines import FINAL, Call, Engine, Reply, Usage, call_key
 from saber_dagster.ledger import Ledger, LedgerError
 from saber_dagster.replies import ParseError
@@ -407,7 +407,7 @@ def test_a_journal_is_recovered_up_to_its_half_written_last_line(ledger, ask, ta
 
 
 def ledger_rows(segment):
-    return module._read_segment(segment).to_dicts()
+    return ledger_files.read_segment(segment).to_dicts()
 
 
 def test_a_kill_between_segment_and_removal_of_the_journal_changes_nothing(ledger, ask):
@@ -544,3 +544,13 @@ def test_two_processes_that_pay_the_same_calls_at_once(tmp_path, scripted_engine
     _, outcomes = ask_all(root, 30, scripted_engine, mode="replay")
     values = {outcome.key: outcome.value for outcome in outcomes}
     assert values == dict(canonical.select("key", "text").iter_rows())
+
+
+def test_a_journal_line_that_this_version_cannot_read_is_kept(ledger, ask):
+    journal, segment = abandoned_journal(ledger, ask)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(lines[0] + b'{"key": "of a later version", "mood": "fine"}\n' + lines[1])
+    segment.unlink()
+    assert ledger.frame().height == 2
+    assert not journal.exists()
+    assert b"later version" in journal.with_suffix(".damaged").read_bytes()

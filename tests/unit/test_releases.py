@@ -3,7 +3,7 @@ import json
 import polars as pl
 import pytest
 
-from saber_dagster.contracts import TABLES, ContractError
+from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.releases import (
     PINNED,
@@ -14,6 +14,7 @@ from saber_dagster.releases import (
     list_releases,
     release_of,
 )
+from saber_dagster.schema import ContractError
 from saber_dagster.settings import settings_from
 
 SETTINGS = settings_from({}, "saber.yaml", {})

@@ -3,7 +3,8 @@ import dataclasses
 import polars as pl
 import pytest
 
-from saber_dagster.contracts import TABLES, ContractError
+from saber_dagster.contracts import TABLES
+from saber_dagster.schema import ContractError
 from saber_dagster.tables import WHOLE, Provenance, TableStore, input_name
 
 TABLE = TABLES["topic_statistics"]
