@@ -9,8 +9,10 @@ from assets.annotation import call_metadata, coverage
 from assets.candidates import CandidateAssets
 from assets.stage import Check, CheckRule, Made, Site, stage
 from resources.engines import engine_identity, load_engine
+from saber_dagster.contracts import TABLES
 from saber_dagster.engines import PAIRWISE_JUDGMENT
 from saber_dagster.judging import pairwise_judge
+from saber_dagster.leaderboard import BASELINE_WARNING
 from saber_dagster.rating_prior import RatingPrior, estimate_prior
 from saber_dagster.ratings import connectivity, rate
 from saber_dagster.settings import Judge
@@ -23,6 +25,8 @@ class JudgeLane:
 
     slug: str
     revision: str
+    warning: str
+    """What stands beside its figures; empty for a judge that is a language model."""
     tournament_rounds: dg.AssetsDefinition
     rating_prior: dg.AssetsDefinition
     ratings: dg.AssetsDefinition
@@ -38,6 +42,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
     """The assets of one judge."""
     settings = site.settings
     engine = load_engine(judge.engine, judge.options)
+    warning = BASELINE_WARNING if judge.engine == "embedded" else ""
     group = f"judge_{judge.slug}".replace("-", "_")
     tags = {"saber/judge": judge.slug, "saber/model": engine.model}
 
@@ -46,6 +51,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         ["judge", judge.slug, "tournament_rounds"],
         table="judgments",
         version="1",
+        description=f"{TABLES['judgments'].description} {warning}".rstrip(),
         group=group,
         inputs={"candidate_sets": candidates.candidate_sets, "release": candidates.release},
         partitions=site.by_query,
@@ -131,6 +137,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         ["judge", judge.slug, "ratings"],
         table="ratings",
         version="1",
+        description=f"{TABLES['ratings'].description} {warning}".rstrip(),
         group=group,
         inputs={
             "tournament_rounds": tournament_rounds,
@@ -154,6 +161,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         ["judge", judge.slug, "benchmark"],
         table="benchmark",
         version="1",
+        description=f"{TABLES['benchmark'].description} {warning}".rstrip(),
         group=group,
         inputs={
             "ratings": ratings,
@@ -183,7 +191,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         )
 
     return JudgeLane(
-        judge.slug, engine.revision, tournament_rounds, rating_prior, ratings, benchmark
+        judge.slug, engine.revision, warning, tournament_rounds, rating_prior, ratings, benchmark
     )
 
 

@@ -102,7 +102,9 @@ def leaderboard_assets(
             {
                 "release": settings.release,
                 **{
-                    f"board_{lane.slug}": dg.MetadataValue.md(_board(board, lane.slug))
+                    f"board_{lane.slug}": dg.MetadataValue.md(
+                        f"{_board(board, lane.slug)}\n\n{lane.warning}".strip()
+                    )
                     for lane in judges
                 },
             },

@@ -188,8 +188,8 @@ def signal_assets(
             context.log.warning(line)
         return Made(
             result.frame,
-            {"pinned": False, "table": dg.MetadataValue.md(_as_markdown(result.frame))},
-            _checks(result.frame, rule, "\n".join(short)),
+            {"pinned": False},
+            _checks(result.frame, rule, ".\n".join(short)),
         )
 
     return SignalAssets(problem_index, topic_statistics, signal_shards, thresholds)
@@ -228,15 +228,3 @@ def _checks(frame: pl.DataFrame, rule: ThresholdRule, short: str) -> list[Check]
             f"{verdict}. {short}".strip(),
         ),
     ]
-
-
-def _as_markdown(frame: pl.DataFrame) -> str:
-    with pl.Config(
-        tbl_formatting="MARKDOWN",
-        tbl_hide_column_data_types=True,
-        tbl_hide_dataframe_shape=True,
-        tbl_cols=-1,
-        tbl_rows=-1,
-        tbl_width_chars=400,
-    ):
-        return str(frame)

@@ -11,7 +11,9 @@ from saber_dagster.tables import Provenance, TableStore, input_name
 
 Key = tuple[str, ...]
 Partition = str | None
-Condition = Literal["fresh", "missing", "stale", "failed"]
+CONDITIONS = ("fresh", "behind", "stale", "missing", "failed")
+Condition = Literal["fresh", "behind", "stale", "missing", "failed"]
+"""``behind``: fresh with what lies upstream now, some of which is not fresh itself."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,27 @@ def states(store: TableStore, graph: Graph, nodes: Iterable[Node]) -> Iterator[S
                     if condition != "fresh":
                         break
             yield State(node, partition, condition, reason)
+
+
+def report(store: TableStore, graph: Graph) -> list[State]:
+    """The condition of every partition of the graph, in topological order, ``behind`` included."""
+    conditions: dict[tuple[Key, Partition], Condition] = {}
+    found = []
+    for state in states(store, graph, graph.values()):
+        node, partition, condition, reason = (
+            state.node,
+            state.partition,
+            state.condition,
+            state.reason,
+        )
+        if condition == "fresh":
+            for key, upstream in inputs_of(graph, node, partition):
+                if conditions[key, upstream] != "fresh":
+                    condition, reason = "behind", f"{input_name(key, upstream)} is not fresh"
+                    break
+        conditions[node.key, partition] = condition
+        found.append(State(node, partition, condition, reason))
+    return found
 
 
 def inputs_of(graph: Graph, node: Node, partition: Partition) -> Iterator[tuple[Key, Partition]]:

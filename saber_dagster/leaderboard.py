@@ -16,6 +16,13 @@ OVERALL = "overall"
 """The row over all distinct queries; the others are domains."""
 
 
+BASELINE_WARNING = (
+    "Judged by the embedded baseline, which is not an LLM: it compares words and technique terms, so it"
+    " favours retrievers of its own kind."
+)
+"""What stands beside every figure that comes from the embedded engine."""
+
+
 @dataclass(frozen=True)
 class Meta:
     """What the metrics were computed from: the release, and revisions by slug."""

@@ -11,34 +11,33 @@ from rich.table import Table
 from saber_dagster.cli.common import JsonOption, console, current_home, print_json
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
-from saber_dagster.freshness import states
+from saber_dagster.freshness import CONDITIONS, Key, State, report
 from saber_dagster.home import Home
+from saber_dagster.leaderboard import BASELINE_WARNING
 from saber_dagster.tables import TableStore
-
-EMBEDDED_WARNING = (
-    "Judged by the embedded baseline, which is not an LLM: it compares words and technique terms, so it"
-    " favours retrievers of its own kind."
-)
 
 
 def status(as_json: JsonOption = False) -> None:
-    """Say of every asset which partitions are fresh, stale or missing, and why."""
+    """Say of every asset which partitions are fresh, and why the others are not."""
     from saber_dagster.definitions import load
     from saber_dagster.materialize import graph_of
 
     home = current_home()
     graph = graph_of(load(home))
     store = TableStore(home.tables)
+    by_asset: dict[Key, list[State]] = {key: [] for key in graph}
+    for state in report(store, graph):
+        by_asset[state.node.key].append(state)
     rows: list[dict[str, Any]] = []
     for node in graph.values():
-        found = list(states(store, graph, [node]))
+        found = by_asset[node.key]
         counts = Counter(state.condition for state in found)
         rows.append(
             {
                 "asset": node.name,
                 "table": node.table,
                 "partitions": len(found),
-                **{c: counts[c] for c in ("fresh", "stale", "missing", "failed")},
+                **{c: counts[c] for c in CONDITIONS},
                 "rows": _rows(store, found),
                 "data_version": table_version(store, node.table, node.key, node.partitions),
                 "reasons": [
@@ -53,13 +52,13 @@ def status(as_json: JsonOption = False) -> None:
         return
     table = Table(title=f"{home.root}, release {home.settings.release}", title_justify="left")
     table.add_column("asset", no_wrap=True)
-    for name in ("partitions", "fresh", "stale", "missing", "failed", "rows"):
+    for name in ("partitions", *CONDITIONS, "rows"):
         table.add_column(name, justify="right")
     table.add_column("why")
     for row in rows:
         reasons = Counter(item["reason"] for item in row["reasons"])
         why = "; ".join(f"{reason} ({n}×)" if n > 1 else reason for reason, n in reasons.items())
-        numbers = (row[c] or "" for c in ("fresh", "stale", "missing", "failed"))
+        numbers = (row[c] or "" for c in CONDITIONS)
         table.add_row(
             row["asset"],
             str(row["partitions"]),
@@ -130,7 +129,7 @@ def board_table(
     table = Table(
         title=title,
         title_justify="left",
-        caption=EMBEDDED_WARNING if embedded else None,
+        caption=BASELINE_WARNING if embedded else None,
         caption_justify="left",
     )
     table.add_column("retriever", no_wrap=True)

@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 
 from saber_dagster.contracts import TABLES
-from saber_dagster.freshness import Node, inputs_of, states
+from saber_dagster.freshness import Node, inputs_of, report, states
 from saber_dagster.tables import WHOLE, Provenance, TableStore, input_name
 
 TABLE = TABLES["topic_statistics"]
@@ -169,3 +169,20 @@ def test_each_provenance_is_read_once(make, store, monkeypatch):
     )
     assert len(list(states(store, graph, graph.values()))) == 7
     assert len(read) == len(set(read)) == 7
+
+
+def test_a_report_says_what_waits_for_something_upstream(tmp_path):
+    store = TableStore(tmp_path)
+    graph = {
+        ("a",): Node(("a",), "topic_statistics", "g", "2", (None,), (), 0),
+        ("b",): Node(("b",), "topic_statistics", "g", "1", (None,), (("a",),), 1),
+        ("c",): Node(("c",), "topic_statistics", "g", "1", (None,), (("b",),), 2),
+    }
+    inputs = {"a": {}, "b": {"a:all": "va"}, "c": {"b:all": "vb"}}
+    for name, read in inputs.items():
+        provenance = Provenance("topic_statistics", name, "all", "1", f"v{name}", 0, read)
+        store.write(
+            TABLES["topic_statistics"], TABLES["topic_statistics"].empty(), provenance, [name]
+        )
+    conditions = {state.node.name: state.condition for state in report(store, graph)}
+    assert conditions == {"a": "stale", "b": "behind", "c": "behind"}
