@@ -5,15 +5,15 @@ Dagster calls a partitioned asset fresh as a whole whatever its partitions are; 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from saber_dagster.tables import Provenance, TableStore, input_name
 
 Key = tuple[str, ...]
 Partition = str | None
-CONDITIONS = ("fresh", "behind", "stale", "missing", "failed")
 Condition = Literal["fresh", "behind", "stale", "missing", "failed"]
 """``behind``: fresh with what lies upstream now, some of which is not fresh itself."""
+CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 
 
 @dataclass(frozen=True)
