@@ -39,6 +39,7 @@ def leaderboard_assets(
             **{name: lane.run for name, lane in runs.items()},
         },
         reads=["evaluation.cutoff", "evaluation.settings"],
+        identity=[[lane.slug for lane in judges], [lane.slug for lane in retrievers]],
         checks=[CheckRule("no_missing_queries", "Every run ranks every query.", blocking=False)],
     )
     def query_metrics(context: dg.AssetExecutionContext, **frames: pl.DataFrame) -> Made:

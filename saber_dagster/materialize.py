@@ -206,7 +206,7 @@ def _run(
 ) -> tuple[RunRecord, list[str]]:
     costs = {node.name: AssetCost() for node in nodes}
     names = tuple(costs)
-    steps = {"__".join(node.key): node.name for node in nodes}
+    steps = {"__".join(node.key).replace("-", "_"): node.name for node in nodes}
     watch(Event("run", names, partition))
     _forget_peak()
     start = time.monotonic()

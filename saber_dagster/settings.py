@@ -344,10 +344,16 @@ def _known_keys(model: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
 
 
 def _unique_slugs(entries: tuple[_Entry, ...], path: Path) -> tuple[_Entry, ...]:
-    slugs = [entry.slug for entry in entries]
-    twice = sorted({slug for slug in slugs if slugs.count(slug) > 1})
-    if twice:
-        raise SettingsError(f"{path}: slug {twice[0]!r} is given twice; every entry needs its own")
+    """Dagster writes both - and _ as _, so slugs must differ in more than that."""
+    seen: dict[str, str] = {}
+    for slug in (entry.slug for entry in entries):
+        other = seen.setdefault(slug.replace("-", "_"), slug)
+        if other != slug:
+            raise SettingsError(f"{path}: slugs {other!r} and {slug!r} differ only in - and _")
+    if len(seen) < len(entries):
+        slugs = [entry.slug for entry in entries]
+        twice = next(slug for slug in slugs if slugs.count(slug) > 1)
+        raise SettingsError(f"{path}: slug {twice!r} is given twice; every entry needs its own")
     return entries
 
 

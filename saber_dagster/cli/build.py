@@ -42,6 +42,9 @@ def build(
         Path | None, typer.Option(help="Your own topics: edge list or nested JSON.")
     ] = None,
     mapping: MapOption = None,
+    queries_mapping: Annotated[
+        list[str] | None, typer.Option("--map-queries", help="The same for --queries.")
+    ] = None,
     preset: Annotated[
         str | None, typer.Option(help="demo (default) or paper; for a new home.")
     ] = None,
@@ -53,7 +56,15 @@ def build(
     champ-dataset. Options are kept in saber.yaml of the home. Interrupt it at any time: the next build
     goes on from there.
     """
-    home = configure(current_home(), corpus, queries, ontology, parse_mapping(mapping), preset)
+    home = configure(
+        current_home(),
+        corpus,
+        queries,
+        ontology,
+        parse_mapping(mapping),
+        parse_mapping(queries_mapping),
+        preset,
+    )
     report = run_build(home, quiet=as_json)
     rows = leaderboard_rows(home)
     if as_json:
@@ -75,31 +86,38 @@ def configure(
     queries: Path | None,
     ontology: Path | None,
     mapping: dict[str, str],
+    queries_mapping: dict[str, str],
     preset: str | None,
 ) -> Home:
     """Put the command's options into the home's settings.
 
     Raises:
-        SaberError: if a file is missing, or a pinned release is of another corpus.
+        SaberError: if a file is missing, or a pinned release was made from other files.
     """
     for path in (*(corpus or ()), *(p for p in (queries, ontology) if p)):
         if not path.is_file():
             raise SaberError(f"{path} is not a file")
-    if mapping and not corpus and not queries:
-        raise SaberError("--map needs --corpus or --queries")
-    old = home.settings.corpus
-    section: dict[str, Any] = old.model_dump(mode="json", exclude_defaults=True)
+    for used, given, option in (
+        (corpus, mapping, "--map needs --corpus"),
+        (queries, queries_mapping, "--map-queries needs --queries"),
+    ):
+        if given and not used:
+            raise SaberError(option)
+    old = home.settings
+    section: dict[str, Any] = old.corpus.model_dump(mode="json", exclude_defaults=True)
     changes: dict[str, Any] = {}
     if corpus:
         files = [str(path.resolve()) for path in corpus]
         _refuse_other_corpus(home, files)
         section["files"] = [{"path": file, **_mapped(mapping)} for file in files]
     if queries:
-        section["queries"] = {"path": str(queries.resolve()), **_mapped(mapping)}
+        section["queries"] = {"path": str(queries.resolve()), **_mapped(queries_mapping)}
+        _refuse_if_pinned(home, "--queries", old.corpus.queries, section["queries"]["path"])
     if corpus or queries:
         changes["corpus"] = section
     if ontology:
         changes["ontology"] = {"file": str(ontology.resolve())}
+        _refuse_if_pinned(home, "--ontology", old.ontology.file, changes["ontology"]["file"])
     if preset:
         changes = {"preset": preset, **changes}
     return home.change_settings(changes) if changes else home
@@ -178,7 +196,19 @@ def _title(assets: tuple[str, ...]) -> str:
 
 
 def _mapped(mapping: dict[str, str]) -> dict[str, Any]:
-    return {"mapping": mapping} if mapping else {}
+    return {"mapping": dict(mapping)} if mapping else {}
+
+
+def _refuse_if_pinned(home: Home, option: str, before: Any, after: str) -> None:
+    release = release_of(home.releases, home.settings)
+    was = getattr(before, "path", before)
+    if release.complete and was != after:
+        raise SaberError(
+            f"{option}: release {release.name} of {home.root} was made"
+            f" {'from ' + was if was else 'without it'}, and a release does not change. Set SABER_HOME to"
+            " a new folder (copy ledger/ into it, and no call is paid twice), or change saber.yaml and"
+            " make a new release with `saber release create NAME`"
+        )
 
 
 def _refuse_other_corpus(home: Home, files: list[str]) -> None:

@@ -57,7 +57,9 @@ def stats(as_json: JsonOption = False) -> None:
         "price_usd",
     )
     for name in shown:
-        table.add_column(name.replace("_", " "), justify="left" if name in shown[:2] else "right")
+        named = name in shown[:2]
+        heading = name.replace("_", " ")
+        table.add_column(heading, justify="left" if named else "right", no_wrap=named)
     for row in rows.iter_rows(named=True):
         table.add_row(*(_cell(row[name]) for name in shown))
     console.print(table)

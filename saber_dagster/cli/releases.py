@@ -24,7 +24,10 @@ def create(
     name: Annotated[str, typer.Argument(help="Name of the new release, such as r2.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Make a release from the corpus as it is now, and switch to it. No judge is asked."""
+    """Make a release from the corpus as it is now, and switch to it.
+
+    The annotator is asked about new documents; no judge is asked.
+    """
     home = current_home()
     if not SLUG.match(name):
         raise SaberError(f"release name {name!r}: use small letters, digits, - and _")
@@ -32,7 +35,11 @@ def create(
         raise SaberError(f"release {name} exists already; a release does not change")
     before = release_of(home.releases, home.settings)
     home = home.change_settings({"release": name})
-    run_build(home, quiet=as_json, only=lambda node: node.group in _FREE_GROUPS)
+    try:
+        run_build(home, quiet=as_json, only=lambda node: node.group in _UP_TO_RELEASE)
+    except BaseException:
+        home.change_settings({"release": before.name})
+        raise
     after = release_of(home.releases, home.settings)
     report = growth(before, after) if before.complete and before.name != name else None
     if as_json:
@@ -48,7 +55,7 @@ def create(
         )
 
 
-_FREE_GROUPS = {"corpus", "ontology", "annotation", "signals", "candidates"}
+_UP_TO_RELEASE = {"corpus", "ontology", "annotation", "signals", "candidates"}
 
 
 @release_app.command("list")

@@ -87,3 +87,9 @@ def small_home(tmp_path):
         return Saber(home, **environ)
 
     return make
+
+
+@pytest.fixture
+def saber_on():
+    """The command line on a home of any settings: ``saber_on(path, NAME=value)``."""
+    return Saber

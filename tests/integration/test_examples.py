@@ -44,8 +44,8 @@ def test_an_engine_and_a_retriever_of_ones_own_become_lanes(small_home, problems
     assert set(mine["retriever_revision"]) == {"1-n=3"}
     assert set(mine["setting"]) == {"statement-full", "full-full", "statement-statement"}
 
-    ledger = {row["stage"]: row for row in saber.json("ledger", "stats")["rows"]}
+    ledger = {(row["stage"], row["model"]): row for row in saber.json("ledger", "stats")["rows"]}
     games = pl.read_parquet(saber.home / "tables/judge/shared-words/tournament_rounds/**/*.parquet")
     assert games.height > 0
-    assert ledger["judge-shared-words"]["model"] == "shared-words"
-    assert ledger["judge-shared-words"]["ok"] == games["call_keys"].explode().n_unique()
+    replies = ledger["tournament_rounds", "shared-words"]
+    assert replies["ok"] == games["call_keys"].explode().n_unique()

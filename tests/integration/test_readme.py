@@ -33,7 +33,7 @@ NOT_RUN = {
 }
 """Beginnings of commands that are not run, and why."""
 SETTINGS = """\
-domains: [combinatorics, number_theory]
+domains: [combinatorics]
 partitions: {corpus_shards: 1}
 candidates: {per_group: 4}
 queries: {per_domain: 2}
