@@ -22,10 +22,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from saber_dagster.errors import SaberError
-from saber_dagster.settings import (
-    Judge,
-    RetrieverEntry,
-    Settings,
+from saber_dagster.settings import Judge, RetrieverEntry, Settings
+from saber_dagster.settings_files import (
     load_judges,
     load_retrievers,
     load_settings,

@@ -16,7 +16,7 @@ from resources.engines import load_engine
 from saber_dagster.cli import app
 from saber_dagster.ontology_files import shipped_ontology
 from saber_dagster.retrieval.base import load_retriever
-from saber_dagster.settings import load_judges, load_retrievers, load_settings
+from saber_dagster.settings_files import load_judges, load_retrievers, load_settings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "docs/extending.md")

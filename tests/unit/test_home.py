@@ -6,7 +6,7 @@ import pytest
 
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home, home_path, write_atomic
-from saber_dagster.settings import SettingsError
+from saber_dagster.settings_files import SettingsError
 
 
 @pytest.fixture

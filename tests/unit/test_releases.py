@@ -15,7 +15,7 @@ from saber_dagster.releases import (
     release_of,
 )
 from saber_dagster.schema import ContractError
-from saber_dagster.settings import settings_from
+from saber_dagster.settings_files import settings_from
 
 SETTINGS = settings_from({}, "saber.yaml", {})
 

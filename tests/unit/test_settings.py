@@ -1,9 +1,9 @@
 import pytest
 import yaml
 
-from saber_dagster.settings import (
+from saber_dagster.settings import Settings
+from saber_dagster.settings_files import (
     PRESETS,
-    Settings,
     SettingsError,
     load_judges,
     load_retrievers,
