@@ -65,7 +65,7 @@ def load(home: Home) -> dg.Definitions:
                 for judge in home.judges
             },
         },
-        jobs=jobs(home),
+        jobs=jobs(home, load),
     )
 
 

@@ -25,17 +25,16 @@ JOBS: dict[str, tuple[str, Callable[[Node], bool]]] = {
 """Name → description and the assets that the job brings up to date."""
 
 
-def jobs(home: Home) -> list[dg.JobDefinition]:
-    """The named jobs of a home."""
-    return [_job(home, name) for name in JOBS]
+def jobs(home: Home, load: Callable[[Home], dg.Definitions]) -> list[dg.JobDefinition]:
+    """The named jobs of a home; ``load`` makes its definitions anew when a job runs."""
+    return [_job(home, load, name) for name in JOBS]
 
 
-def _job(home: Home, name: str) -> dg.JobDefinition:
+def _job(home: Home, load: Callable[[Home], dg.Definitions], name: str) -> dg.JobDefinition:
     description, selects = JOBS[name]
 
     @dg.op(name=f"{name}_stale_partitions", description=description)
     def bring_up_to_date(context: dg.OpExecutionContext) -> None:
-        from saber_dagster.definitions import load
         from saber_dagster.materialize import Event, build
 
         def watch(event: Event) -> None:
