@@ -9,6 +9,7 @@ from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.signals import compute_signals, information_content, topic_statistics
 from saber_dagster.similarity import twins
+from trees import tree_of
 
 EPSILON = 1e-12
 
@@ -19,20 +20,7 @@ def trees(draw: st.DrawFn) -> OntologyTree:
     nodes = [f"r{i}" for i in range(draw(st.integers(1, 3)))]
     for i in range(draw(st.integers(0, 9))):
         nodes.append(f"{draw(st.sampled_from(nodes))}/{i}")
-    rows = [
-        {
-            "node_id": node,
-            "path": node,
-            "label": node,
-            "synonyms": [],
-            "parent_id": node.rpartition("/")[0] or None,
-            "depth": node.count("/"),
-            "domain": "algebra",
-            "source_node": node,
-        }
-        for node in nodes
-    ]
-    return OntologyTree.from_frame(pl.DataFrame(rows, schema=TABLES["ontology_tree"].schema))
+    return tree_of(nodes)
 
 
 @st.composite

@@ -6,6 +6,7 @@ from saber_dagster.errors import SaberError
 from saber_dagster.hashing import digest, hash64
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.problem_index import build_index
+from trees import tree_of
 
 DOMAINS = ("geometry", "algebra")
 IDEA = "Reflect triangle across bisector, invoke Ptolemy inequality"
@@ -14,20 +15,7 @@ IDEA = "Reflect triangle across bisector, invoke Ptolemy inequality"
 def make_tree() -> OntologyTree:
     domains = {"alg": "algebra", "geo": "geometry", "his": "history", "mis": None}
     nodes = ["alg", "alg/group", "alg/ring", "geo", "geo/circle", "his", "his/euler", "mis"]
-    rows = [
-        {
-            "node_id": node,
-            "path": node,
-            "label": node,
-            "synonyms": [],
-            "parent_id": node.rpartition("/")[0] or None,
-            "depth": node.count("/"),
-            "domain": domains[node[:3]],
-            "source_node": node,
-        }
-        for node in nodes
-    ]
-    return OntologyTree.from_frame(pl.DataFrame(rows, schema=TABLES["ontology_tree"].schema))
+    return tree_of(nodes, lambda node: domains[node[:3]])
 
 
 def make_index(

@@ -12,25 +12,13 @@ from saber_dagster.signals import (
     population,
     topic_statistics,
 )
+from trees import tree_of
 
 EPSILON = 1e-12
 
 
 def make_tree(*node_ids: str) -> OntologyTree:
-    rows = [
-        {
-            "node_id": node,
-            "path": node,
-            "label": node,
-            "synonyms": [],
-            "parent_id": node.rpartition("/")[0] or None,
-            "depth": node.count("/"),
-            "domain": "algebra",
-            "source_node": node,
-        }
-        for node in node_ids
-    ]
-    return OntologyTree.from_frame(pl.DataFrame(rows, schema=TABLES["ontology_tree"].schema))
+    return tree_of(node_ids)
 
 
 TREE = make_tree("a", "a/b", "a/b/c", "a/d", "z")

@@ -1,10 +1,8 @@
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 
-from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.similarity.topic import (
     TopicSets,
@@ -12,25 +10,13 @@ from saber_dagster.similarity.topic import (
     lin_similarity,
     topic_similarity,
 )
+from trees import tree_of
 
 EPSILON = 1e-12
 
 
 def make_tree(*node_ids: str) -> OntologyTree:
-    rows = [
-        {
-            "node_id": node,
-            "path": node,
-            "label": node,
-            "synonyms": [],
-            "parent_id": node.rpartition("/")[0] or None,
-            "depth": node.count("/"),
-            "domain": "algebra",
-            "source_node": node,
-        }
-        for node in node_ids
-    ]
-    return OntologyTree.from_frame(pl.DataFrame(rows, schema=TABLES["ontology_tree"].schema))
+    return tree_of(node_ids)
 
 
 TREE = make_tree("a", "a/b", "a/b/c", "a/b/d", "a/e", "z", "z/y")
