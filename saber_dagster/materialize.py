@@ -18,6 +18,7 @@ import dagster as dg
 from saber_dagster.errors import SaberError
 from saber_dagster.freshness import Graph, Key, Node, Partition, State, states
 from saber_dagster.home import Home, write_atomic
+from saber_dagster.releases import release_of
 from saber_dagster.tables import TableStore
 
 _PROCESS_TAG = ".dagster/saber_process"
@@ -167,6 +168,8 @@ def build(
         _end_runs_of_dead_processes(instance)
         graph = graph_of(defs)
         store = TableStore(home.tables)
+        if not release_of(home.releases, home.settings).complete:
+            store.discard(["release"])  # its materialization pins the release
         for _, level in sorted(_by_level(graph, until).items()):
             seen = _recorded(instance, level)
             due = [

@@ -105,12 +105,25 @@ class Release:
         """Make the release, all of it or nothing.
 
         Raises:
-            SaberError: if its folder is there already.
+            SaberError: if its folder is there already, or it refers to a document without a text.
         """
         if self.folder.exists():
             raise SaberError(
                 f"{self.folder} is there already, and a release does not change: take another name, or"
                 " remove the folder if it is not a release"
+            )
+        used = pl.concat(
+            [
+                frames["query_set"]["query_id"],
+                frames["candidate_sets"]["query_id"],
+                frames["candidate_sets"]["doc_id"],
+            ]
+        )
+        lost = sorted(set(used) - set(frames["release_texts"]["doc_id"]))
+        if lost:
+            raise SaberError(
+                f"release {self.name} refers to {len(lost)} document(s) that the corpus no longer has,"
+                f" such as {lost[0]}: make a new one with `saber release create NAME`"
             )
         part = self.folder.with_name(f".{self.name}.part")
         shutil.rmtree(part, ignore_errors=True)

@@ -89,6 +89,10 @@ class TableStore:
         frame = pl.concat(frames) if frames else TABLES[table].empty()
         return TABLES[table].check(frame, input_name(asset, "several"))
 
+    def discard(self, asset: Sequence[str], partition: str | None = None) -> None:
+        """Remove a partition, so that it counts as missing."""
+        self.path(asset, partition).unlink(missing_ok=True)
+
     def provenance(self, asset: Sequence[str], partition: str | None) -> Provenance | None:
         """How a partition came about; None if it is missing or unreadable."""
         path = self.path(asset, partition)

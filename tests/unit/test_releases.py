@@ -32,6 +32,11 @@ def frames(queries=("q1", "q2"), docs=("a", "b")):
         schema=TABLES["candidate_sets"].schema,
         orient="row",
     )
+    pinned["release_texts"] = pl.DataFrame(
+        [(doc, "s", doc, "p", "q", True) for doc in sorted({*queries, *docs})],
+        schema=TABLES["release_texts"].schema,
+        orient="row",
+    )
     return pinned
 
 
@@ -176,3 +181,12 @@ def test_the_manifest_is_json_for_people(tmp_path):
     text = (pinned(tmp_path, "r1").folder / "manifest.json").read_text()
     assert json.loads(text)["settings"]["candidates.per_group"] == 8
     assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize("lost", ["q1", "a"])
+def test_a_release_that_refers_to_a_document_without_a_text_is_not_made(tmp_path, lost):
+    given = frames()
+    given["release_texts"] = given["release_texts"].filter(pl.col("doc_id") != lost)
+    with pytest.raises(SaberError, match=f"1 document.*such as {lost}.*release create"):
+        Release(tmp_path / "r1").pin(given, SETTINGS)
+    assert list(tmp_path.iterdir()) == []
