@@ -112,14 +112,11 @@ class Release:
                 f"{self.folder} is there already, and a release does not change: take another name, or"
                 " remove the folder if it is not a release"
             )
-        used = pl.concat(
-            [
-                frames["query_set"]["query_id"],
-                frames["candidate_sets"]["query_id"],
-                frames["candidate_sets"]["doc_id"],
-            ]
-        )
-        lost = sorted(set(used) - set(frames["release_texts"]["doc_id"]))
+        checked = {
+            name: TABLES[name].check(frames[name], f"release {self.name}") for name in PINNED
+        }
+        used = {*checked["query_set"]["query_id"], *checked["candidate_sets"]["doc_id"]}
+        lost = sorted(used - set(checked["release_texts"]["doc_id"]))
         if lost:
             raise SaberError(
                 f"release {self.name} refers to {len(lost)} document(s) that the corpus no longer has,"
@@ -129,8 +126,7 @@ class Release:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         versions = {}
-        for name in PINNED:
-            frame = TABLES[name].check(frames[name], f"release {self.name}")
+        for name, frame in checked.items():
             frame.write_parquet(part / f"{name}.parquet")
             versions[name] = {"rows": frame.height, "data_version": TABLES[name].version(frame)}
         manifest = {"name": self.name, "settings": _settings_of(settings), "tables": versions}
