@@ -1,5 +1,6 @@
 """What the annotator says of each document: topics and a summary."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,12 +120,17 @@ def call_metadata(counts: Counts) -> dict[str, Any]:
     }
 
 
-def coverage(answered: int, expected: int, what: str) -> Check:
-    """The check that enough calls have an answer."""
+def coverage(
+    answered: int, expected: int, what: str, failures: Mapping[str, int] | None = None
+) -> Check:
+    """The check that enough calls have an answer; ``failures`` counts the others by status."""
     share = answered / expected if expected else 1.0
+    failures = failures or {}
+    by_status = ", ".join(f"{count} {status}" for status, count in sorted(failures.items()))
     return Check(
         "coverage",
         share >= COVERAGE,
-        f"{answered} of {expected} {what} have an answer ({share:.1%}, at least {COVERAGE:.0%} needed)",
-        {"answered": answered, "expected": expected},
+        f"{answered} of {expected} {what} have an answer ({share:.1%}, at least {COVERAGE:.0%} needed)"
+        + (f"; without one: {by_status}" if by_status else ""),
+        {"answered": answered, "expected": expected, **failures},
     )

@@ -11,6 +11,7 @@ from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster import candidates, releases
 from saber_dagster.contracts import GROUPS
 from saber_dagster.partitions import domain_and_shard
+from saber_dagster.problem_index import shard_of
 
 GROUP = "candidates"
 
@@ -51,7 +52,12 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         thresholds: pl.DataFrame,
     ) -> Made:
         made = pinned_table(site, "query_set")
-        if made is None:
+        if made is not None:
+            shards = settings.partitions.query_shards
+            cut = [shard_of(query, shards) for query in made.frame["query_id"]]
+            frame = made.frame.with_columns(pl.Series("shard", cut, dtype=pl.Int32))
+            made = Made(frame, made.metadata)
+        else:
             groups = candidates.group_pairs(signal_shards, problem_index, thresholds)
             eligible = candidates.eligible_queries(groups, per_group)
             frame = candidates.select_queries(
@@ -135,6 +141,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
             "candidate_sets": candidate_sets,
         },
         reads=["release"],
+        published=True,
         description="The texts that the release refers to. Its materialization pins the release.",
     )
     def release(

@@ -63,6 +63,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         checks=[
             CheckRule("coverage", "At least 99 % of the games have a verdict."),
             CheckRule("connected", "The games of each query connect all its candidates."),
+            CheckRule("prefers", "The judge prefers some documents to others."),
         ],
         tags=tags,
     )
@@ -80,7 +81,6 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
                 settings.tournament.both_orders,
             )
         graph = connectivity(judgments, query_candidates)
-        split = graph.filter(pl.col("components") > 1)
         judged = judgments.filter(pl.col("outcome").is_not_null())
         first = judged.with_columns(
             pl.when(pl.col("shown_first") == pl.col("doc_a"))
@@ -98,15 +98,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
                 "not_strongly_connected": graph.filter(~pl.col("strongly_connected")).height,
                 **call_metadata(session.counts),
             },
-            [
-                coverage(judged.height, judgments.height, "games"),
-                Check(
-                    "connected",
-                    split.height == 0,
-                    f"{split.height} of {graph.height} queries fall apart into groups that never met;"
-                    " play more rounds (tournament.rounds)",
-                ),
-            ],
+            game_checks(judgments, graph),
         )
 
     @stage(
@@ -193,6 +185,37 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
     return JudgeLane(
         judge.slug, engine.revision, warning, tournament_rounds, rating_prior, ratings, benchmark
     )
+
+
+def game_checks(judgments: pl.DataFrame, graph: pl.DataFrame) -> list[Check]:
+    """The checks of a partition's games; ``graph`` is their :func:`connectivity`."""
+    judged = judgments.filter(pl.col("outcome").is_not_null())
+    failures = judgments.filter(pl.col("outcome").is_null()).group_by("status").len()
+    split = graph.filter(pl.col("components") > 1)
+    failed = int(split["failed"].sum())
+    return [
+        coverage(judged.height, judgments.height, "games", dict(failures.iter_rows())),
+        Check(
+            "connected",
+            split.height == 0,
+            f"{split.height} of {graph.height} queries fall apart into groups that never met"
+            + (
+                f", as {failed} of their games failed; see the check coverage for the reasons"
+                if failed
+                else "; play more rounds (tournament.rounds)"
+                if split.height
+                else ""
+            ),
+        ),
+        Check(
+            "prefers",
+            judged.height == 0 or not (judged["outcome"] == 0.5).all(),
+            f"{judged.filter(pl.col('outcome') != 0.5).height} of {judged.height} judged games have a"
+            " preferred document; with ties alone every retriever would have an nDCG of 1. Look at"
+            " the judge's prompt and replies (with both_orders, a judge that always prefers the first"
+            " document ties every game)",
+        ),
+    ]
 
 
 def candidates_by_query(candidate_sets: pl.DataFrame) -> dict[str, list[str]]:

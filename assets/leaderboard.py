@@ -13,10 +13,9 @@ from saber_dagster.leaderboard import Meta, build
 from saber_dagster.metrics import expected_random_ndcg
 from saber_dagster.metrics import query_metrics as metrics_of
 from saber_dagster.retrieval.reference import oracle_run
+from saber_dagster.settings import ORACLE
 
 GROUP = "leaderboard"
-ORACLE = "oracle"
-"""The run whose scores are the judge's own ratings."""
 
 
 def leaderboard_assets(
@@ -87,6 +86,7 @@ def leaderboard_assets(
         inputs={"query_metrics": query_metrics},
         reads=["domains", "seed", "release", "evaluation.bootstrap_samples"],
         identity=[meta.judge_revisions, meta.retriever_revisions],
+        published=True,
         checks=[CheckRule("oracle_is_one", "The judge's own ratings, as a run, score 1.")],
     )
     def leaderboard(context: dg.AssetExecutionContext, query_metrics: pl.DataFrame) -> Made:

@@ -12,6 +12,7 @@ from saber_dagster import releases, signals
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.partitions import domain_and_shard
 from saber_dagster.problem_index import build_index
+from saber_dagster.text import stop_words_version
 from saber_dagster.thresholds import ThresholdRule, fit_thresholds
 
 GROUP = "signals"
@@ -57,6 +58,7 @@ def signal_assets(
             "ontology_tree": ontology_tree,
         },
         reads=["domains", "summaries.min_words"],
+        identity=stop_words_version(),
         checks=[CheckRule("has_queries", "Some document may be a query.")],
     )
     def problem_index(
@@ -91,7 +93,9 @@ def signal_assets(
                     "has_queries",
                     queries.height > 0,
                     f"{queries.height} of {index.height} documents have a domain and a summary of at"
-                    f" least {settings.summaries.min_words} content words",
+                    f" least {settings.summaries.min_words} content words. If there is none, look at"
+                    " topic_tags: do the ontology's names occur in the problems, and do its top-level"
+                    " topics belong to domains (ontology.root_domains in saber.yaml)?",
                 )
             ],
         )
@@ -169,7 +173,7 @@ def signal_assets(
         inputs={"signal_shards": signal_shards, "problem_index": problem_index},
         reads=["domains", "thresholds", "candidates", "release", "queries.require_all_domains"],
         checks=[
-            CheckRule("some_domain_has_enough_queries", "Some domain has enough eligible queries."),
+            CheckRule("some_query_is_eligible", "Some query has K documents in each group."),
             CheckRule(
                 "every_domain_has_enough_queries",
                 "Every domain has enough eligible queries.",
@@ -221,7 +225,7 @@ def _checks(frame: pl.DataFrame, rule: ThresholdRule, short: str) -> list[Check]
         f"{enough.height} of {frame.height} domains have {rule.queries_required} eligible queries"
     )
     return [
-        Check("some_domain_has_enough_queries", some.height > 0, f"{verdict}. {short}".strip()),
+        Check("some_query_is_eligible", some.height > 0, f"{verdict}. {short}".strip()),
         Check(
             "every_domain_has_enough_queries",
             enough.height == frame.height,

@@ -10,9 +10,11 @@ import dagster as dg
 import polars as pl
 from dagster_shared.utils.warnings import BetaWarning, PreviewWarning
 
-from resources.parquet_io import TABLE_KEY, StoredTable
+from resources.parquet_io import TABLE_KEY, LoadedTable, StoredTable
 from saber_dagster.automation import follow_inputs
 from saber_dagster.contracts import TABLES
+from saber_dagster.errors import SaberError
+from saber_dagster.freshness import Key, Node, report
 from saber_dagster.hashing import digest
 from saber_dagster.home import Home
 from saber_dagster.partitions import corpus_shards, query_partitions
@@ -28,6 +30,8 @@ class Site:
     """Where assets are built for: a home, its settings and partitions."""
 
     home: Home
+    graph: dict[Key, Node] = field(default_factory=dict)
+    """The assets built so far, for freshness."""
 
     @property
     def settings(self) -> Settings:
@@ -78,14 +82,6 @@ class CheckRule:
     blocking: bool = True
 
 
-class Upstream:
-    """An asset as an input of another one."""
-
-    def __init__(self, asset: dg.AssetsDefinition) -> None:
-        self.key = asset.key
-        self.partitions = asset.partitions_def
-
-
 def stage(
     site: Site,
     key: str | Sequence[str],
@@ -100,6 +96,7 @@ def stage(
     kinds: Sequence[str] = (),
     resources: Sequence[str] = (),
     pool: str | None = None,
+    published: bool = False,
     checks: Sequence[CheckRule] = (),
     description: str = "",
     tags: Mapping[str, str] | None = None,
@@ -119,6 +116,8 @@ def stage(
         kinds: icons in the UI, besides parquet.
         resources: keys of the resources that the function takes from its context.
         pool: concurrency pool; an asset with one calls an engine and never starts by itself.
+        published: others rely on the table's name and figures: it is made only while all tables
+            upstream are fresh, and never starts by itself.
         checks: what the returned checks may be.
         description: what the table says; default: its contract's description.
         tags: asset tags.
@@ -126,18 +125,28 @@ def stage(
     Returns:
         A decorator for ``function(context, **frames) -> Made``.
     """
-    upstream = {name: Upstream(asset) for name, asset in (inputs or {}).items()}
+    upstream = {name: asset.key for name, asset in (inputs or {}).items()}
     contract = TABLES[table]
     settings_digest = site.settings.digest_of(*reads) if reads else "-"
     code_version = f"{version}:{contract.schema_sha}:{settings_digest}:{digest(identity)}"
     path = [key] if isinstance(key, str) else list(key)
+    parents = tuple(sorted(tuple(asset_key.path) for asset_key in upstream.values()))
+    site.graph[tuple(path)] = Node(
+        key=tuple(path),
+        table=table,
+        group=group,
+        code_version=code_version,
+        partitions=tuple(partitions.get_partition_keys()) if partitions else (None,),
+        parents=parents,
+        level=1 + max((site.graph[parent].level for parent in parents), default=-1),
+    )
 
     def decorate(function: Callable[..., Made]) -> dg.AssetsDefinition:
         check_specs = [_check_spec(rule, path, partitions) for rule in checks]
 
         @dg.asset(
             key=path,
-            ins={name: dg.AssetIn(key=up.key) for name, up in upstream.items()},
+            ins={name: dg.AssetIn(key=up) for name, up in upstream.items()},
             partitions_def=partitions,
             code_version=code_version,
             description=description or contract.description,
@@ -145,15 +154,16 @@ def stage(
             kinds={"parquet", *kinds},
             required_resource_keys=set(resources),
             pool=pool,
-            automation_condition=None if pool else follow_inputs(),
+            automation_condition=None if pool or published else follow_inputs(),
             metadata={TABLE_KEY: table, "dagster/column_schema": _column_schema(table)},
             tags={name: _tag_value(value) for name, value in (tags or {}).items()},
             check_specs=check_specs,
         )
-        def compute(context: dg.AssetExecutionContext, **frames: pl.DataFrame) -> Any:
+        def compute(context: dg.AssetExecutionContext, **loaded: LoadedTable) -> Any:
             partition = context.partition_key if context.has_partition_key else None
-            read = _inputs_read(site, context, upstream)
-            made = function(context, **frames)
+            if published:
+                _refuse_if_behind(site, tuple(path))
+            made = function(context, **{name: table.frame for name, table in loaded.items()})
             frame = contract.check(made.frame, input_name(path, partition))
             data_version = contract.version(frame)
             blocking = {rule.name for rule in checks if rule.blocking}
@@ -164,7 +174,7 @@ def stage(
                 code_version=code_version,
                 data_version=data_version,
                 rows=frame.height,
-                inputs=read,
+                inputs={k: v for table in loaded.values() for k, v in table.versions.items()},
                 run_id=context.run_id,
                 failed_checks=tuple(
                     f"{check.name}: {check.description}"
@@ -227,20 +237,27 @@ def _output(
         return dg.Output(table, metadata=metadata, data_version=dg.DataVersion(data_version))
 
 
-def _inputs_read(
-    site: Site, context: dg.AssetExecutionContext, upstream: Mapping[str, Upstream]
-) -> dict[str, str]:
-    """The data version of every upstream partition that this step reads."""
-    versions = {}
-    for name, up in upstream.items():
-        keys: list[str | None] = [None]
-        if up.partitions is not None:
-            keys = list(context.asset_partition_keys_for_input(name))
-        for key in keys:
-            provenance = site.store.provenance(up.key.path, key)
-            if provenance is not None:
-                versions[input_name(up.key.path, key)] = provenance.data_version
-    return versions
+def _refuse_if_behind(site: Site, key: Key) -> None:
+    """What others rely on is made from fresh tables only, whoever starts it.
+
+    Raises:
+        SaberError: naming an upstream partition that is not fresh.
+    """
+    above: set[Key] = set()
+    waiting = list(site.graph[key].parents)
+    while waiting:
+        parent = waiting.pop()
+        if parent not in above:
+            above.add(parent)
+            waiting += site.graph[parent].parents
+    graph = {name: node for name, node in site.graph.items() if name in above}
+    for state in report(site.store, graph):
+        if state.condition != "fresh":
+            raise SaberError(
+                f"{'/'.join(key)} is made from fresh tables only, and"
+                f" {input_name(state.node.key, state.partition)} is {state.condition}: {state.reason}."
+                " Materialize it first, or run `saber build`"
+            )
 
 
 def _column_schema(table: str) -> dg.TableSchema:

@@ -1,5 +1,6 @@
 """The IO manager: tables by contract, atomically, with their provenance."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import polars as pl
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
-from saber_dagster.tables import Provenance, TableStore
+from saber_dagster.tables import Provenance, TableStore, input_name
 
 TABLE_KEY = "saber/table"
 """Metadata of an asset: the name of its table in the contracts."""
@@ -20,6 +21,14 @@ class StoredTable:
 
     frame: pl.DataFrame
     provenance: Provenance
+
+
+@dataclass(frozen=True)
+class LoadedTable:
+    """What an asset gets: one frame, and the data version of each partition that is in it."""
+
+    frame: pl.DataFrame
+    versions: Mapping[str, str]
 
 
 class ParquetIOManager(dg.ConfigurableIOManager):
@@ -37,11 +46,11 @@ class ParquetIOManager(dg.ConfigurableIOManager):
         table = TABLES[context.definition_metadata[TABLE_KEY]]
         self.store.write(table, obj.frame, obj.provenance, context.asset_key.path)
 
-    def load_input(self, context: dg.InputContext) -> pl.DataFrame:
+    def load_input(self, context: dg.InputContext) -> LoadedTable:
         """Read the upstream partitions that the step depends on, always as one frame.
 
         Raises:
-            SaberError: if one of them failed a check that downstream relies on.
+            SaberError: if one of them is missing, damaged, or failed a check that downstream relies on.
         """
         upstream = context.upstream_output
         if upstream is None:
@@ -49,13 +58,16 @@ class ParquetIOManager(dg.ConfigurableIOManager):
         table = str(upstream.definition_metadata[TABLE_KEY])
         asset = context.asset_key.path
         keys = list(context.asset_partition_keys) if context.has_asset_partitions else [None]
+        frames, versions = [], {}
         for key in keys:
-            provenance = self.store.provenance(asset, key)
-            if provenance and provenance.failed_checks:
+            frame, provenance = self.store.load(table, asset, key)
+            if provenance is None:
+                raise SaberError(f"{input_name(asset, key)} does not say how it came about")
+            if provenance.failed_checks:
                 raise SaberError(
-                    f"{'/'.join(asset)} {key or ''} failed a check; mend that before building on it."
+                    f"{input_name(asset, key)} failed a check; mend that before building on it."
                     f" {'; '.join(provenance.failed_checks)}"
                 )
-        if not context.has_asset_partitions:
-            return self.store.read(table, asset, None)
-        return self.store.read_all(table, asset, [key for key in keys if key])
+            frames.append(frame)
+            versions[input_name(asset, key)] = provenance.data_version
+        return LoadedTable(self.store.join(table, asset, frames), versions)

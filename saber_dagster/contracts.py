@@ -233,7 +233,11 @@ TABLES: dict[str, Table] = {
                 "doc_id": _DOC,
                 "rating": Column(pl.Float64, "rescaled per query to [0, 5]", low=0.0, high=5.0),
                 "log_strength": Column(pl.Float64, "centred log-strength"),
-                "standard_error": Column(pl.Float64, "of the log-strength", low=0.0),
+                "standard_error": Column(
+                    pl.Float64,
+                    "posterior, of the log-strength; the common level, 1/(n lambda), is in it",
+                    low=0.0,
+                ),
                 "wins": Column(pl.Float64, "sum of outcomes", low=0.0),
                 "losses": Column(pl.Float64, "sum of lost outcomes", low=0.0),
                 "rank": Column(pl.Int32, "1 = most relevant; ties by id", low=1),
@@ -299,7 +303,9 @@ TABLES: dict[str, Table] = {
                 "high": _score("97.5th percentile of the bootstrap"),
                 "n_queries": Column(pl.Int64, "queries in the mean", low=0),
                 "n_missing": Column(pl.Int64, "queries that the run lacks", low=0),
-                "tied_group": Column(pl.Int32, "1 = not separable from the best", low=1),
+                "tied_group": Column(
+                    pl.Int32, "1 = not separable from the best; empty for the oracle", True, low=1
+                ),
             },
         ),
     )

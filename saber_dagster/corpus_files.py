@@ -24,6 +24,7 @@ ID_LIST = ".txt"
 """A list of ids, one a line; for queries only."""
 
 _JSON = json.JSONDecoder(strict=False)  # raw control characters are reported with their field
+_SEPARATORS = (";", "\t", ",")
 _ENCODING_REMEDY = "Save the file as UTF-8"
 _AGAIN = "Copy or write the file again"
 
@@ -106,7 +107,7 @@ def _read_bytes(records: Records, path: Path) -> bytes | None:
         if path.name.lower().endswith(".gz") and data:
             data = gzip.decompress(data)
     except FileNotFoundError:
-        records.fault(0, "does not exist", "Check the path in the settings")
+        records.fault(0, "does not exist", "Check the path")
     except IsADirectoryError:
         records.fault(0, "is a directory", "Name a file; list several files one by one")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -215,6 +216,10 @@ def _csv(records: Records, data: bytes, columns: Mapping[str, str], delimiter: s
             continue
         if header is None:
             header = records.columns = [cell.strip() for cell in cells]
+            other = next((sign for sign in _SEPARATORS if sign in cells[0]), None)
+            if len(header) == 1 and other:
+                records.fault(start, *_wrong_separator(other, delimiter))
+                break
             twice = sorted({name for name in header if header.count(name) > 1 and name})
             if twice:
                 records.fault(start, f"names columns twice: {', '.join(twice)}", "Rename one")
@@ -224,6 +229,18 @@ def _csv(records: Records, data: bytes, columns: Mapping[str, str], delimiter: s
             records.fault(start, problem, remedy)
         else:
             _add(records, start, dict(zip(header, cells, strict=True)), columns)
+
+
+def _wrong_separator(found: str, delimiter: str) -> tuple[str, str]:
+    """Problem and remedy for a header of one cell that has another separator in it."""
+    if found == "\t":
+        return "is separated by tabs", "Name the file .tsv"
+    if delimiter == "\t":
+        return (
+            f"is one column: it is separated by {found!r}, not tabs",
+            "Save it with tabs, or as .csv",
+        )
+    return f"is one column: it is separated by {found!r}, not commas", "Save the file with commas"
 
 
 def _parquet(records: Records, data: bytes, columns: Mapping[str, str]) -> None:

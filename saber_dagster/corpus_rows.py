@@ -157,7 +157,7 @@ def _text(name: str, values: Mapping[str, Any], required: bool, names: str) -> s
             return ""
         if name in values:
             raise _BadValueError("is null", "Give a text or remove the row")
-        remedy = f'Rename a column or map it, as in {{"{name}": "my_column"}}; found: {names}'
+        remedy = f"Rename a column or map it, as in --map {name}=my_column; found: {names}"
         raise _BadValueError("is missing", remedy)
     if not isinstance(value, str):
         number = isinstance(value, _NUMBERS.get(name, ())) and not isinstance(value, bool)

@@ -58,7 +58,7 @@ def load(home: Home) -> dg.Definitions:
         ],
         resources={
             "io_manager": ParquetIOManager(root=str(home.tables)),
-            "ledger": LedgerResource(root=str(home.ledger)),
+            "ledger": LedgerResource(root=str(home.ledger), mode=home.settings.ledger.mode),
             "annotator": EngineResource(engine=annotator.engine, options=annotator.options),
             **{
                 judge_resource(judge): EngineResource(engine=judge.engine, options=judge.options)

@@ -3,7 +3,7 @@
 Dagster calls a partitioned asset fresh as a whole whatever its partitions are; this report does not.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -48,8 +48,13 @@ class State:
 Graph = Mapping[Key, Node]
 
 
-def states(store: TableStore, graph: Graph, nodes: Iterable[Node]) -> Iterator[State]:
-    """The condition of every partition of some assets; provenance is read once per partition."""
+def states(
+    store: TableStore, graph: Graph, nodes: Iterable[Node], absent: Collection[Key] = ()
+) -> Iterator[State]:
+    """The condition of every partition of some assets; provenance is read once per partition.
+
+    Assets in ``absent`` count as missing whatever their tables are.
+    """
     read: dict[tuple[Key, Partition], Provenance | None] = {}
 
     def provenance(key: Key, partition: Partition) -> Provenance | None:
@@ -59,7 +64,7 @@ def states(store: TableStore, graph: Graph, nodes: Iterable[Node]) -> Iterator[S
 
     for node in nodes:
         for partition in node.partitions:
-            found = provenance(node.key, partition)
+            found = None if node.key in absent else provenance(node.key, partition)
             condition, reason = _condition(node, found)
             if found is not None and condition == "fresh":
                 for key, upstream in inputs_of(graph, node, partition):
@@ -74,11 +79,11 @@ def states(store: TableStore, graph: Graph, nodes: Iterable[Node]) -> Iterator[S
             yield State(node, partition, condition, reason)
 
 
-def report(store: TableStore, graph: Graph) -> list[State]:
+def report(store: TableStore, graph: Graph, absent: Collection[Key] = ()) -> list[State]:
     """The condition of every partition of the graph, in topological order, ``behind`` included."""
     conditions: dict[tuple[Key, Partition], Condition] = {}
     found = []
-    for state in states(store, graph, graph.values()):
+    for state in states(store, graph, graph.values(), absent):
         node, partition, condition, reason = (
             state.node,
             state.partition,

@@ -19,17 +19,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from saber_dagster.errors import SaberError
 from saber_dagster.settings import Judge, RetrieverEntry, Settings
 from saber_dagster.settings_files import (
     load_judges,
     load_retrievers,
     load_settings,
-    read_yaml,
     settings_from,
 )
+from saber_dagster.yaml_files import changed_yaml, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,19 +100,56 @@ class Home:
         """Dagster's instance folder."""
         return self.root / "dagster"
 
+    def settings_with(self, changes: dict[str, Any]) -> Settings:
+        """The settings after a change of top-level keys of ``saber.yaml``; nothing is written.
+
+        Raises:
+            SettingsError: if the result is not valid.
+        """
+        return settings_from({**read_yaml(self.settings_file), **changes}, str(self.settings_file))
+
     def change_settings(self, changes: dict[str, Any]) -> "Home":
         """Write changed top-level keys of ``saber.yaml`` and return the home read anew.
 
-        The file's comments are lost.
+        Comments and everything else in the file stay.
 
         Raises:
             SettingsError: before anything is written, if the result is not valid.
         """
-        values = {**read_yaml(self.settings_file), **changes}
-        settings_from(values, str(self.settings_file))
-        text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+        self.settings_with(changes)
+        text = changed_yaml(self.settings_file, changes)
         write_atomic(self.settings_file, text.encode())
         return Home(self.root)
+
+    def mismatch(self, settings: Settings) -> str:
+        """What keeps this home from being built with these settings; empty if nothing does.
+
+        Raises:
+            SaberError: if the record of what the home was made with is damaged.
+        """
+        record = self.root / "home.json"
+        try:
+            then = json.loads(record.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return ""
+        except ValueError as error:
+            then = str(error)
+        if not isinstance(then, dict):
+            raise SaberError(
+                f"{record} is damaged; restore it from a copy, or remove it if preset, domains and"
+                " partitions in saber.yaml are those that the home was made with"
+            )
+        now = _cut(settings)
+        changed = [
+            f"{key} {then.get(key)!r} → {now[key]!r}" for key in now if then.get(key) != now[key]
+        ]
+        if not changed:
+            return ""
+        return (
+            f"{self.root} was made with other settings: {'; '.join(changed)}. Tables that were cut"
+            " one way cannot be read another. Restore the value in saber.yaml, or set SABER_HOME"
+            " to a new folder (copy ledger/ into it, and no call is paid twice)"
+        )
 
     def found(self) -> None:
         """Record what this home was made with, or check that it still is.
@@ -122,27 +157,12 @@ class Home:
         Raises:
             SaberError: if preset or shard counts differ from those the tables were cut with.
         """
-        partitions = self.settings.partitions
-        now = {
-            "preset": self.settings.preset,
-            "corpus_shards": partitions.corpus_shards,
-            "query_shards": partitions.query_shards,
-            "domains": list(self.settings.domains),
-        }
+        if problem := self.mismatch(self.settings):
+            raise SaberError(problem)
         record = self.root / "home.json"
         if not record.exists():
-            write_atomic(record, (json.dumps(now, indent=2) + "\n").encode())
-            return
-        then = json.loads(record.read_text(encoding="utf-8"))
-        changed = [
-            f"{key} {then.get(key)!r} → {now[key]!r}" for key in now if then.get(key) != now[key]
-        ]
-        if changed:
-            raise SaberError(
-                f"{self.root} was made with other settings: {'; '.join(changed)}. Tables that were cut"
-                " one way cannot be read another. Restore the value in saber.yaml, or set SABER_HOME"
-                " to a new folder (copy ledger/ into it, and no call is paid twice)"
-            )
+            text = json.dumps(_cut(self.settings), indent=2) + "\n"
+            write_atomic(record, text.encode())
 
     @contextmanager
     def locked(self) -> "Iterator[None]":
@@ -162,3 +182,13 @@ class Home:
                     f"another `saber build` is at work in {self.root}; wait for it, or set SABER_HOME"
                 ) from None
             yield
+
+
+def _cut(settings: Settings) -> dict[str, Any]:
+    """The settings by which tables are cut."""
+    return {
+        "preset": settings.preset,
+        "corpus_shards": settings.partitions.corpus_shards,
+        "query_shards": settings.partitions.query_shards,
+        "domains": list(settings.domains),
+    }

@@ -11,6 +11,7 @@ from saber_dagster.bootstrap import paired_bootstrap, tied_groups
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.metrics import DECIMALS
+from saber_dagster.settings import ORACLE
 
 OVERALL = "overall"
 """The row over all distinct queries; the others are domains."""
@@ -84,7 +85,10 @@ def build(
             if not member.any():
                 continue
             result = paired_bootstrap(values[member], seed, domain, n_resamples)
-            groups = tied_groups(result, retrievers)
+            rivals = [name for name in retrievers if name != ORACLE]
+            columns = [retrievers.index(name) for name in rivals]
+            among = paired_bootstrap(values[member][:, columns], seed, domain, n_resamples)
+            groups = dict(zip(rivals, tied_groups(among, rivals).tolist(), strict=True))
             for i, retriever in enumerate(retrievers):
                 rows.append(
                     {
@@ -103,7 +107,7 @@ def build(
                         "high": round(float(result.high[i]), DECIMALS),
                         "n_queries": result.n_queries,
                         "n_missing": int(missing[member, i].sum()),
-                        "tied_group": int(groups[i]),
+                        "tied_group": groups.get(retriever),
                     }
                 )
     table = TABLES["leaderboard"]

@@ -10,25 +10,36 @@ No locks guard segments: names are unique. If two steps paid one key, the reply 
 (segment, row) is canonical and the other counts as a duplicate.
 """
 
+import math
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from operator import index
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, SupportsIndex, TypeVar, get_args
 
 import polars as pl
 
 from saber_dagster import progress
-from saber_dagster.engines import FINAL, Call, Engine, Reply, call_key
+from saber_dagster.engines import FINAL, Call, Engine, Reply, Status, Usage, call_key
 from saber_dagster.ledger_files import SCHEMA, Journal, LedgerError, Row, read_segment, recover
+from saber_dagster.plugins import call_user
 from saber_dagster.replies import ParseError
 
 SEGMENT_ROWS = 20_000
 """A journal becomes a segment after this many replies."""
 
+_AGAIN = "Mend the engine and run again; the replies before it are kept"
+_MUST_YIELD = (
+    "an engine must yield (position in calls, saber_dagster.engines.Reply), with a status of"
+    f" {', '.join(get_args(Status))}. {_AGAIN}"
+)
 Mode = Literal["live", "replay"]
 Value = TypeVar("Value")
+Said = tuple[str, str, str]
+"""Status, text and error of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +71,22 @@ def _slug(name: str) -> str:
 def _utf8(text: str) -> str:
     """The text without lone surrogates, which JSON can carry and Parquet cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _wrong(reply: Reply) -> str:
+    """What keeps a reply from being stored; empty if nothing."""
+    if reply.status not in get_args(Status):
+        return f"status is {reply.status!r}"
+    texts = ("text", "reasoning", "finish_reason", "error")
+    if wrong := [name for name in texts if not isinstance(getattr(reply, name), str)]:
+        return f"{wrong[0]} is a {type(getattr(reply, wrong[0])).__name__}, not a str"
+    for name, value in (("price", reply.price), ("latency", reply.latency)):
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return f"{name} is {value!r}, not a finite number"
+    usage = reply.usage
+    if not isinstance(usage, Usage) or not all(isinstance(n, int) for n in astuple(usage)):
+        return f"usage is {usage!r}, not a Usage of whole numbers"
+    return ""
 
 
 class Ledger:
@@ -103,21 +130,26 @@ class Session:
         self.counts = Counts()
         self._engine = engine
         self._stage = stage
+        self._name = f"{stage}: engine {engine.model}"
         self._run_id = run_id
         self._mode = mode
         self._model_folder = root / _slug(stage) / _slug(engine.model)
         self._folder = self._model_folder / _slug(partition)
         self._journal: Journal | None = None
-        self._known: dict[str, tuple[str, str, str]] = {}
+        self._segments: list[Path] = []
+        self._stored: dict[str, tuple[int, int]] = {}
+        """Key → segment and row of its canonical reply. Texts are read when they are asked for."""
+        self._said: dict[str, Said] = {}
+        """Replies of this session."""
 
     def __enter__(self) -> "Session":
         if self._model_folder.exists():
             recover(self._model_folder)
-        columns = ["key", "status", "text", "error"]
-        for path in sorted(self._model_folder.rglob("*.parquet"), key=lambda path: path.name):
-            for key, status, text, error in read_segment(path, columns).iter_rows():
+        self._segments = sorted(self._model_folder.rglob("*.parquet"), key=lambda path: path.name)
+        for number, path in enumerate(self._segments):
+            for row, (key, status) in enumerate(read_segment(path, ["key", "status"]).iter_rows()):
                 if status in FINAL:
-                    self._known.setdefault(key, (status, text, error))
+                    self._stored.setdefault(key, (number, row))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,19 +175,40 @@ class Session:
 
         Raises:
             LedgerError: if a call did not get through (after all other replies were stored), if the
-                engine did not yield each position once, or in replay mode if a reply is missing.
+                engine did not yield each position once with a reply that can be stored, or in replay
+                mode if a reply is missing.
+            SaberError: if the engine raises. The replies before any error are kept.
         """
-        keys = [call_key(self._engine, call) for call in calls]
+        keys = [
+            call_user(self._name, "params or messages", call_key, self._engine, call)
+            for call in calls
+        ]
         missing: dict[str, Call] = {}
         for key, call in zip(keys, calls, strict=True):
-            if key not in self._known:
+            if key not in self._stored and key not in self._said:
                 missing.setdefault(key, call)
         self.counts.asked += len(calls)
         self.counts.replayed += len(calls) - len(missing)
         if missing:
             self._make(list(missing), list(missing.values()), parse)
         progress.report(self._stage, self.counts.asked, self.counts.asked)
-        return [self._outcome(key, call, parse) for key, call in zip(keys, calls, strict=True)]
+        said = self._read(keys)
+        return [
+            _outcome(key, call, parse, said[key]) for key, call in zip(keys, calls, strict=True)
+        ]
+
+    def _read(self, keys: Sequence[str]) -> dict[str, Said]:
+        """The replies of some keys, from this session or from their segments."""
+        said = {key: self._said[key] for key in keys if key in self._said}
+        by_segment: dict[int, dict[str, int]] = defaultdict(dict)
+        for key in keys:
+            if key not in said:
+                number, row = self._stored[key]
+                by_segment[number][key] = row
+        for number, rows in by_segment.items():
+            segment = read_segment(self._segments[number], ["status", "text", "error"])
+            said.update(zip(rows, segment[list(rows.values())].iter_rows(), strict=True))
+        return said
 
     def _make(
         self, keys: list[str], calls: list[Call], parse: Callable[[Call, str], Value]
@@ -167,11 +220,12 @@ class Session:
             )
         lost: list[str] = []
         waiting = set(range(len(calls)))
-        for position, reply in self._engine.answer(calls):
+        for item in self._yielded(calls):
+            position, reply = self._checked(item)
             if position not in waiting:
                 raise LedgerError(
-                    f"{self._stage}: engine {self._engine.model} yielded position {position} of"
-                    f" {len(calls)} calls, which does not exist or was answered before"
+                    f"{self._name} yielded position {position} of {len(calls)} calls, which does not"
+                    " exist or was answered before"
                 )
             waiting.remove(position)
             row = self._row(keys[position], calls[position], reply, parse)
@@ -186,9 +240,27 @@ class Session:
             )
         if waiting:
             raise LedgerError(
-                f"{self._stage}: engine {self._engine.model} left {len(waiting)} of {len(calls)} calls"
-                " without a reply; an engine must yield one for each"
+                f"{self._name} left {len(waiting)} of {len(calls)} calls without a reply; an engine"
+                " must yield one for each"
             )
+
+    def _yielded(self, calls: list[Call]) -> Iterator[Any]:
+        """Whatever the engine yields."""
+        answers = call_user(self._name, "answer", self._engine.answer, calls, remedy=_AGAIN)
+        if not isinstance(answers, Iterable):
+            raise LedgerError(f"{self._name} returned {answers!r} from answer; {_MUST_YIELD}")
+        items, end = iter(answers), object()
+        while (item := call_user(self._name, "answer", next, items, end, remedy=_AGAIN)) is not end:
+            yield item
+
+    def _checked(self, item: Any) -> tuple[int, Reply]:
+        """A position and a reply that can be stored."""
+        match item:
+            case [SupportsIndex() as position, Reply() as reply]:
+                if wrong := _wrong(reply):
+                    raise LedgerError(f"{self._name} yielded a Reply whose {wrong}; {_MUST_YIELD}")
+                return index(position), reply
+        raise LedgerError(f"{self._name} yielded {repr(item)[:200]}; {_MUST_YIELD}")
 
     def _store(self, row: Row) -> None:
         if self._journal is None:
@@ -199,7 +271,7 @@ class Session:
         self.counts.price += row.price
         self.counts.tokens += row.prompt_tokens + row.completion_tokens
         if row.status in FINAL:
-            self._known.setdefault(row.key, (row.status, row.text, row.error))
+            self._said.setdefault(row.key, (row.status, row.text, row.error))
         if len(self._journal.rows) >= SEGMENT_ROWS:
             self.flush()
 
@@ -240,11 +312,14 @@ class Session:
             error=_utf8(error),
         )
 
-    def _outcome(self, key: str, call: Call, parse: Callable[[Call, str], Value]) -> Outcome[Value]:
-        status, text, error = self._known[key]
-        if status not in ("ok", "parse_error"):
-            return Outcome(key, status, None, error)
-        try:
-            return Outcome(key, "ok", parse(call, text))
-        except ParseError as problem:
-            return Outcome(key, "parse_error", None, str(problem))
+
+def _outcome(
+    key: str, call: Call, parse: Callable[[Call, str], Value], said: Said
+) -> Outcome[Value]:
+    status, text, error = said
+    if status not in ("ok", "parse_error"):
+        return Outcome(key, status, None, error)
+    try:
+        return Outcome(key, "ok", parse(call, text))
+    except ParseError as problem:
+        return Outcome(key, "parse_error", None, str(problem))

@@ -4,44 +4,34 @@ Assets are materialized level by level, one run per partition. Only partitions t
 so a build that was interrupted goes on where it was, and a build of a fresh home does nothing.
 """
 
-import os
-import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
+from saber_dagster.build_report import AssetCost, BuildReport, RunRecord, forget_peak, peak_mib
 from saber_dagster.errors import SaberError
 from saber_dagster.freshness import Graph, Key, Node, Partition, State, states
-from saber_dagster.home import Home, write_atomic
-from saber_dagster.releases import release_of
+from saber_dagster.home import Home
+from saber_dagster.instance import (
+    BUILD_TAGS,
+    end_runs_of_killed_builds,
+    instance_of,
+    recorded_versions,
+)
+from saber_dagster.releases import list_releases, release_of
 from saber_dagster.tables import TableStore
 
-_PROCESS_TAG = ".dagster/saber_process"
-"""Host and process of a build; tags of this prefix are not shown in the UI."""
 _TABLE_KEY = "saber/table"
+_ABANDONED_S = 60
+"""A file that was begun longer ago, and is not finished, has no writer."""
 _CHECK_FAILED = "DagsterAssetCheckFailedError"
+_INTERRUPTED = "DagsterExecutionInterruptedError"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """A build shows progress instead of Dagster's log, which is kept with the run all the same."""
-
-INSTANCE_YAML = """\
-# Dagster's instance of this home.
-telemetry:
-  enabled: false
-concurrency:
-  pools:
-    default_limit: 4
-    granularity: op
-  runs:
-    max_concurrent_runs: 4
-run_monitoring:
-  enabled: true
-  free_slots_after_run_end_seconds: 60
-"""
 
 
 @dataclass
@@ -57,50 +47,6 @@ class Event:
 
 
 Watch = Callable[[Event], None]
-
-
-@dataclass
-class AssetCost:
-    """What one partition of an asset took to materialize."""
-
-    seconds: float = 0.0
-    rows: int = 0
-    calls_asked: int = 0
-    calls_made: int = 0
-
-
-@dataclass
-class RunRecord:
-    """One run: its assets with what each took, and the peak memory of the process meanwhile."""
-
-    partition: Partition
-    seconds: float
-    peak_mib: float
-    assets: dict[str, AssetCost]
-
-
-@dataclass
-class BuildReport:
-    """What a build did."""
-
-    runs: list[RunRecord] = field(default_factory=list)
-    fresh: int = 0
-    seconds: float = 0.0
-
-    def by_asset(self) -> dict[str, tuple[int, AssetCost, float]]:
-        """Of each asset the number of partitions run, their summed cost, and the peak memory."""
-        totals: dict[str, tuple[int, AssetCost, float]] = {}
-        for run in self.runs:
-            for name, cost in run.assets.items():
-                n, total, peak = totals.get(name, (0, AssetCost(), 0.0))
-                summed = AssetCost(
-                    total.seconds + cost.seconds,
-                    total.rows + cost.rows,
-                    total.calls_asked + cost.calls_asked,
-                    total.calls_made + cost.calls_made,
-                )
-                totals[name] = (n + 1, summed, max(peak, run.peak_mib))
-        return totals
 
 
 class BuildError(SaberError):
@@ -130,13 +76,9 @@ def graph_of(defs: dg.Definitions) -> dict[Key, Node]:
     return nodes
 
 
-def instance_of(home: Home) -> dg.DagsterInstance:
-    """The home's Dagster instance; its configuration is written if there is none."""
-    config = home.dagster / "dagster.yaml"
-    if not config.exists():
-        write_atomic(config, INSTANCE_YAML.encode())
-    os.environ["DAGSTER_HOME"] = str(home.dagster)
-    return dg.DagsterInstance.from_config(str(home.dagster))
+def absent_assets(home: Home) -> set[Key]:
+    """Assets whose table is not all there is to them: a release is its pinned folder, too."""
+    return set() if release_of(home.releases, home.settings).complete else {("release",)}
 
 
 def build(
@@ -144,6 +86,7 @@ def build(
     defs: dg.Definitions,
     watch: Watch = lambda event: None,
     until: Callable[[Node], bool] = lambda node: True,
+    new_release: bool = False,
 ) -> BuildReport:
     """Materialize whatever is not fresh.
 
@@ -151,30 +94,34 @@ def build(
         home: the home; it is held for the time of the build.
         defs: its definitions.
         watch: told of progress.
-        until: the assets to bring up to date; what they depend on must be among them.
+        until: the assets to bring up to date; what they depend on is among them, or fresh.
+        new_release: whether a release may be made beside those there are; the first always may.
 
     Returns:
         What was run.
 
     Raises:
-        SaberError: if another build holds the home, or it was made with other settings.
+        SaberError: if another build holds the home, it or its release was made with other settings,
+            or what the selected assets depend on is not fresh.
         BuildError: if a run failed. The other partitions of its level have been finished.
     """
     report = BuildReport()
     start = time.monotonic()
     with home.locked():
         home.found()
+        _check_release(home, until, new_release)
+        _sweep(home)
         instance = instance_of(home)
-        _end_runs_of_dead_processes(instance)
+        end_runs_of_killed_builds(instance)
         graph = graph_of(defs)
         store = TableStore(home.tables)
-        if not release_of(home.releases, home.settings).complete:
-            store.discard(["release"])  # its materialization pins the release
+        absent = absent_assets(home)
+        _refuse_without_inputs(store, graph, until, absent)
         for _, level in sorted(_by_level(graph, until).items()):
-            seen = _recorded(instance, level)
+            seen = recorded_versions(instance, level)
             due = [
                 state
-                for state in states(store, graph, level)
+                for state in states(store, graph, level, absent)
                 if state.condition != "fresh" or not _is_recorded(store, seen, state)
             ]
             report.fresh += sum(len(node.partitions) for node in level) - len(due)
@@ -211,7 +158,7 @@ def _run(
     names = tuple(costs)
     steps = {"__".join(node.key).replace("-", "_"): node.name for node in nodes}
     watch(Event("run", names, partition))
-    _forget_peak()
+    forget_peak()
     start = time.monotonic()
     result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
         instance=instance,
@@ -219,9 +166,9 @@ def _run(
         asset_selection=[dg.AssetKey(list(node.key)) for node in nodes],
         raise_on_error=False,
         run_config=_QUIET,
-        tags={_PROCESS_TAG: _this_process()},
+        tags=BUILD_TAGS,
     )
-    record = RunRecord(partition, time.monotonic() - start, _peak_mib(), costs)
+    record = RunRecord(partition, time.monotonic() - start, peak_mib(), costs)
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
         metadata: dict[str, Any] = {
@@ -235,6 +182,8 @@ def _run(
         costs[steps[str(event.step_key)]].seconds = event.step_success_data.duration_ms / 1000
     watch(Event("done", names, partition))
     failures = [(e.step_key, e.step_failure_data.error) for e in result.get_step_failure_events()]
+    if any(error and error.cls_name == _INTERRUPTED for _, error in failures):
+        raise KeyboardInterrupt
     problems = [
         f"{steps[str(step)]}{f' {partition}' if partition else ''}: {_reason(error)}"
         for step, error in failures
@@ -263,25 +212,6 @@ def _by_level(graph: Graph, until: Callable[[Node], bool]) -> dict[int, list[Nod
     return levels
 
 
-def _recorded(instance: dg.DagsterInstance, nodes: list[Node]) -> dict[tuple[Key, Partition], str]:
-    """The data version that Dagster last recorded of each partition."""
-    tag = "dagster/data_version"
-    seen: dict[tuple[Key, Partition], str] = {}
-    for node in nodes:
-        asset_key = dg.AssetKey(list(node.key))
-        if node.partitions == (None,):
-            event = instance.get_latest_materialization_event(asset_key)
-            if event and event.asset_materialization and event.asset_materialization.tags:
-                seen[node.key, None] = event.asset_materialization.tags.get(tag, "")
-            continue
-        by_partition = instance.event_log_storage.get_latest_tags_by_partition(
-            asset_key, dg.DagsterEventType.ASSET_MATERIALIZATION, [tag]
-        )
-        for partition, tags in by_partition.items():
-            seen[node.key, partition] = tags.get(tag, "")
-    return seen
-
-
 def _is_recorded(store: TableStore, seen: dict[tuple[Key, Partition], str], state: State) -> bool:
     """Whether Dagster knows the table that is on disk; a kill between the two loses the event."""
     provenance = store.provenance(state.node.key, state.partition)
@@ -289,35 +219,41 @@ def _is_recorded(store: TableStore, seen: dict[tuple[Key, Partition], str], stat
     return provenance is not None and provenance.data_version == version
 
 
-def _this_process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
+def _sweep(home: Home) -> None:
+    """Remove what a killed build had not finished writing."""
+    for part in home.root.rglob(".*.part"):
+        if part.is_file() and time.time() - part.stat().st_mtime > _ABANDONED_S:
+            part.unlink(missing_ok=True)
 
 
-def _end_runs_of_dead_processes(instance: dg.DagsterInstance) -> None:
-    """A killed build leaves its run marked as started, with its pool slots; end it."""
-    open_runs = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING])
-    for run in instance.get_runs(filters=open_runs):
-        host, _, pid = run.tags.get(_PROCESS_TAG, "").rpartition(":")
-        if host != socket.gethostname() or Path(f"/proc/{pid}").exists():
-            continue
-        instance.report_run_failed(run, "the process of this build was killed")
-        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-
-
-def _forget_peak() -> None:
-    """Start the process's peak memory anew, where the system can (Linux)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
+def _check_release(home: Home, until: Callable[[Node], bool], new_release: bool) -> None:
+    """A pinned release must still be what the settings say; one that is not made must be meant."""
+    release = release_of(home.releases, home.settings)
+    if release.complete:
+        release.check_settings(home.settings)
         return
+    others = [other.name for other in list_releases(home.releases)]
+    if others and not new_release:
+        raise SaberError(
+            f"release {release.name}, which the settings name, is not made; there are"
+            f" {', '.join(others)}. Make it with `saber release create {release.name}`, or name another"
+        )
 
 
-def _peak_mib() -> float:
-    """The process's peak memory since it was last forgotten."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-    except (OSError, StopIteration):
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def _refuse_without_inputs(
+    store: TableStore, graph: Graph, until: Callable[[Node], bool], absent: set[Key]
+) -> None:
+    """Part of the graph is built only on fresh tables; else it would be paid for in vain."""
+    outside = {
+        parent: graph[parent]
+        for node in graph.values()
+        if until(node)
+        for parent in node.parents
+        if not until(graph[parent])
+    }
+    for state in states(store, graph, outside.values(), absent):
+        if state.condition != "fresh":
+            raise SaberError(
+                f"{state.node.name}{f' {state.partition}' if state.partition else ''} is"
+                f" {state.condition} ({state.reason}); bring it up to date first, by `saber build`"
+            )

@@ -45,7 +45,8 @@ def build_index(
         Table ``problem_index``, one row per document.
 
     Raises:
-        SaberError: a tag names a node that the ontology lacks.
+        SaberError: a tag names a node that the ontology lacks, or a document has no row in one of the
+            other tables.
     """
     tags = topic_tags.filter((pl.col("status") == "ok") & pl.col("node_id").is_not_null())
     unknown = sorted(set(tags["node_id"]) - set(tree.index))
@@ -54,6 +55,13 @@ def build_index(
             f"topic_tags: {len(unknown)} node_id are not in ontology_tree, such as {unknown[0]!r}. "
             "Materialize topic_tags again: the ontology has changed since"
         )
+    for name, said in (("topic_tags", topic_tags), ("summaries", summaries)):
+        lost = sorted(set(corpus["doc_id"]) - set(said["doc_id"]))
+        if lost:
+            raise SaberError(
+                f"{name}: {len(lost)} of {corpus.height} documents have no row, such as {lost[0]}."
+                f" Materialize {name} again: the corpus has changed since"
+            )
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     for doc_id, node_id, score in tags.select("doc_id", "node_id", "normalized").iter_rows():
         scores[doc_id][node_id] = score or 0.0
@@ -79,7 +87,7 @@ def build_index(
                 "domains": sorted(sums),
                 # max takes the first of equals, and sums follows the order of the domains
                 "primary_domain": max(sums, key=lambda d: sums[d]) if sums else None,
-                "shard": hash64("query-shard", doc_id) % query_shards if sums else None,
+                "shard": shard_of(doc_id, query_shards) if sums else None,
                 "topics": topic_set,
                 "words": word_set,
                 "topic_set_id": digest(topic_set) if topic_set else None,
@@ -90,3 +98,8 @@ def build_index(
         )
     table = TABLES["problem_index"]
     return table.check(pl.DataFrame(rows, schema=table.schema))
+
+
+def shard_of(query_id: str, query_shards: int) -> int:
+    """The query shard of a document: a hash of its id."""
+    return hash64("query-shard", query_id) % query_shards

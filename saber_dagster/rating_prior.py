@@ -10,17 +10,18 @@ flat prior. λ sets the scale of the ratings and the width of their intervals.
 The Laplace approximation needs games: in simulations with 30 to 60 candidates (spread 1.5 logits,
 β = 0.6) the mean of λ over its true value was 1.0 at 20 rounds, 1.1 at 10 and 2.4 at 6.
 
-Source: MacKay, "Bayesian interpolation", 1992, for the method; bounds and rounding are ours.
+Source: MacKay, "Bayesian interpolation", 1992, for the method; Nocedal and Wright, "Numerical
+Optimization", 2006, chapter 4, for the trust region; bounds and rounding are ours.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from saber_dagster.bradley_terry import Floats, Games, fit, judged_games
@@ -33,8 +34,13 @@ POSITION_BOUND = 10.0
 """Largest |β| in logits. A judge that always names one slot drives β there."""
 DIGITS = 6
 """Significant digits of λ and β, so that the last bits of a sum do not reach the ratings."""
-_GRADIENT_TOLERANCE = 1e-7
+_MAX_STEPS = 100
+_GRADIENT_TOLERANCE = 1e-9
+"""Where the search stops, in L per candidate, as the next."""
 _ACCEPTED_GRADIENT = 1e-5
+"""Where rounding may stop it."""
+_ROUNDING = 1e-13
+"""Relative error of L."""
 
 
 @dataclass(frozen=True)
@@ -180,14 +186,6 @@ def estimate_prior(judgments: pl.DataFrame, prior_precision: float | None = None
             f"none of {judgments.height} games has an outcome, so no rating can be estimated. "
             "Look at the status column of the judgments for the reason"
         )
-    scale = sum(games.n_items for games in queries)
-    modes: list[Floats | None] = [None] * len(queries)
-
-    def loss(point: Floats) -> tuple[float, Floats]:
-        evidence = log_evidence(queries, math.exp(point[0]), float(point[1]), modes)
-        modes[:] = evidence.modes
-        return -evidence.value / scale, -evidence.gradient / scale
-
     low, high = (math.log(bound) for bound in PRECISION_BOUNDS)
     if prior_precision is not None:
         least, most = PRECISION_BOUNDS
@@ -196,36 +194,101 @@ def estimate_prior(judgments: pl.DataFrame, prior_precision: float | None = None
                 f"ratings.prior_precision is {prior_precision}; set it between {least} and {most}"
             )
         low = high = math.log(prior_precision)
-    bounds = [(low, high), (-POSITION_BOUND, POSITION_BOUND)]
-    found = minimize(
-        loss,
-        np.array([np.clip(0.0, low, high), 0.0]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"gtol": _GRADIENT_TOLERANCE, "ftol": 0.0, "maxiter": 200},
+    point, found, steps = _maximum(
+        queries, np.array([low, -POSITION_BOUND]), np.array([high, POSITION_BOUND])
     )
-    # The search may stop at the rounding error of L before its own tolerance: judge it by the
-    # gradient, without the part that pushes against a bound.
-    inward = np.clip(found.x - found.jac, [low, -POSITION_BOUND], [high, POSITION_BOUND]) - found.x
-    if np.abs(inward).max() > _ACCEPTED_GRADIENT:
-        raise SaberError(
-            f"the rating prior did not converge in {found.nit} steps ({found.message}); "
-            f"ln lambda and beta are at {found.x}, gradient {found.jac}. Report this with the games"
-        )
-    precision = prior_precision or _bounded(math.exp(found.x[0]), *PRECISION_BOUNDS)
-    position = _bounded(float(found.x[1]), -POSITION_BOUND, POSITION_BOUND)
-    evidence = log_evidence(queries, precision, position, modes)
+    precision = prior_precision or _bounded(math.exp(point[0]), *PRECISION_BOUNDS)
+    position = _bounded(float(point[1]), -POSITION_BOUND, POSITION_BOUND)
+    evidence = log_evidence(queries, precision, position, found.modes)
     return RatingPrior(
         prior_precision=precision,
         position=position,
         position_error=_significant(evidence.position_information**-0.5),
         log_evidence=round(evidence.value, 3),
-        iterations=int(found.nit),
+        iterations=steps,
         converged=True,
         n_queries=len(queries),
         n_games=sum(games.outcome.size for games in queries),
     )
+
+
+def _maximum(queries: Sequence[Games], low: Floats, high: Floats) -> tuple[Floats, Evidence, int]:
+    """Climb from λ = 1, β = 0 to a maximum of L, as (point, evidence there, steps).
+
+    Newton steps in a trust region, over (ln λ, β) from ``low`` to ``high``. L has an inflection in
+    ln λ, from which L-BFGS-B steps into a corner and stalls. Deterministic judges leave more than
+    one maximum.
+    """
+    scale = sum(games.n_items for games in queries)
+    point = np.clip(np.zeros(2), low, high)
+    here = log_evidence(queries, math.exp(point[0]), point[1], [None] * len(queries))
+    radius, steps = 1.0, 0
+    while True:
+        # The gradient without what pushes against a bound.
+        inward = np.clip(point + here.gradient / scale, low, high) - point
+        left = float(np.abs(inward).max())
+        if left <= _GRADIENT_TOLERANCE or steps == _MAX_STEPS or radius < _GRADIENT_TOLERANCE:
+            break
+        curvature = _curvature(queries, point, here, low < high)
+        rounding = _ROUNDING * (1.0 + abs(here.value))
+        share = 0.0
+        while share < 0.1 and radius >= _GRADIENT_TOLERANCE:
+            least, most = np.maximum(low - point, -radius), np.minimum(high - point, radius)
+            move, promise = _best_move(here.gradient, curvature, least, most)
+            moved = np.clip(point + move, low, high)
+            there = log_evidence(queries, math.exp(moved[0]), moved[1], here.modes)
+            share = (there.value - here.value + rounding) / (promise + rounding)
+            if share < 0.25:
+                radius = 0.25 * float(np.abs(move).max())
+            elif share > 0.75:
+                radius *= 2.0
+        if share >= 0.1:
+            point, here = moved, there
+        steps += 1
+    if left > _ACCEPTED_GRADIENT:
+        raise SaberError(
+            f"the rating prior did not converge in {steps} steps: at precision "
+            f"{math.exp(point[0]):.6g} and position {point[1]:.6g} the gradient is still "
+            f"{left:.1e} per candidate. Set ratings.prior_precision in saber.yaml, for example to 1"
+        )
+    return point, here, steps
+
+
+def _curvature(
+    queries: Sequence[Games], point: Floats, here: Evidence, free: NDArray[np.bool_]
+) -> Floats:
+    """Second derivatives of L by (ln λ, β), shape (2, 2), from differences of its gradient."""
+    step = 1e-4
+    columns = np.zeros((2, 2))
+    for axis in np.flatnonzero(free):
+        beside = point.copy()
+        beside[axis] += step
+        there = log_evidence(queries, math.exp(beside[0]), beside[1], here.modes)
+        columns[:, axis] = (there.gradient - here.gradient) / step
+    return np.asarray(0.5 * (columns + columns.T), np.float64)
+
+
+def _best_move(
+    gradient: Floats, curvature: Floats, low: Floats, high: Floats
+) -> tuple[Floats, float]:
+    """The move between ``low`` and ``high`` with the largest gain in a quadratic, and this gain.
+
+    The maximum lies at a corner, at the top of an edge or at the top of the whole.
+    """
+    moves = [np.array(corner) for corner in product(*zip(low, high, strict=True))]
+    for free, fixed in ((0, 1), (1, 0)):
+        if curvature[free, free] < 0.0:
+            for edge in (low[fixed], high[fixed]):
+                move = np.full(2, edge)
+                move[free] = -(gradient[free] + curvature[free, fixed] * edge)
+                move[free] /= curvature[free, free]
+                moves.append(move)
+    if curvature[0, 0] < 0.0 < np.linalg.det(curvature):
+        moves.append(-np.linalg.solve(curvature, gradient))
+    inside = np.clip(moves, low, high)
+    gains = inside @ gradient + 0.5 * ((inside @ curvature) * inside).sum(axis=1)
+    best = int(gains.argmax())
+    return inside[best], float(gains[best])
 
 
 def _significant(value: float) -> float:

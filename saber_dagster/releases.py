@@ -115,7 +115,13 @@ class Release:
         checked = {
             name: TABLES[name].check(frames[name], f"release {self.name}") for name in PINNED
         }
-        used = {*checked["query_set"]["query_id"], *checked["candidate_sets"]["doc_id"]}
+        queries = set(checked["query_set"]["query_id"])
+        if queries != set(checked["candidate_sets"]["query_id"]):
+            raise SaberError(
+                f"release {self.name}: query_set and candidate_sets are not of the same queries;"
+                " `saber build` brings them up to date"
+            )
+        used = {*queries, *checked["candidate_sets"]["doc_id"]}
         lost = sorted(used - set(checked["release_texts"]["doc_id"]))
         if lost:
             raise SaberError(

@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from saber_dagster.hashing import digest
 
+ORACLE = "oracle"
+"""The leaderboard's row that ranks by a judge's own ratings."""
+
 SLUG = re.compile(r"^[a-z0-9][a-z0-9_-]*$")
 
 Slug = Annotated[str, Field(pattern=SLUG.pattern)]
@@ -99,7 +102,9 @@ class Queries(Section):
 
     per_domain: int = Field(200, ge=1, description="queries sampled in each domain")
     require_all_domains: bool = Field(
-        False, description="a domain with too few queries stops the build instead of being left out"
+        False,
+        description="a domain with too few queries stops the build, instead of taking part with those"
+        " it has",
     )
 
 
@@ -122,11 +127,21 @@ class Evaluation(Section):
     """The leaderboard."""
 
     cutoff: int = Field(10, ge=1, description="k of nDCG@k")
-    settings: tuple[Setting, ...] = ("statement-full", "full-full", "statement-statement")
+    settings: tuple[Setting, ...] = Field(
+        ("statement-full", "full-full", "statement-statement"), min_length=1
+    )
     statistics: Literal["corpus", "candidates"] = Field(
         "corpus", description="texts that lexical retrievers take their statistics from"
     )
     bootstrap_samples: int = Field(1000, ge=1)
+
+
+class Ledger(Section):
+    """The call ledger."""
+
+    mode: Literal["live", "replay"] = Field(
+        "live", description="replay: a missing reply is an error, no call is made"
+    )
 
 
 class EngineSettings(Section):
@@ -162,6 +177,7 @@ class Settings(Section):
     ratings: Ratings = Ratings()
     evaluation: Evaluation = Evaluation()
     annotator: EngineSettings = EngineSettings()
+    ledger: Ledger = Ledger()
 
     @field_validator("domains")
     @classmethod
@@ -193,18 +209,31 @@ class Settings(Section):
         return value
 
 
-class Judge(Section):
-    """A judge: a lane of its own in the graph."""
+class Lane(Section):
+    """A lane of its own in the graph, named by its slug."""
 
     slug: Slug
+
+    @field_validator("slug")
+    @classmethod
+    def _not_reserved(cls, slug: str) -> str:
+        if slug == ORACLE:
+            raise ValueError(
+                "the name of the row that ranks by a judge's own ratings; take another"
+            )
+        return slug
+
+
+class Judge(Lane):
+    """A judge: a lane of its own in the graph."""
+
     engine: str = "embedded"
     options: dict[str, Any] = {}
 
 
-class RetrieverEntry(Section):
+class RetrieverEntry(Lane):
     """A retriever: a lane of its own in the graph."""
 
-    slug: Slug
     retriever: str
     options: dict[str, Any] = {}
 
@@ -213,6 +242,15 @@ class JudgeRegistry(Section):
     """``judges.yaml``."""
 
     judges: tuple[Judge, ...] = (Judge(slug="embedded", engine="embedded"),)
+
+    @field_validator("judges")
+    @classmethod
+    def _some(cls, judges: tuple[Judge, ...]) -> tuple[Judge, ...]:
+        if not judges:
+            raise ValueError(
+                "judges.yaml lists no judge; name one, or remove the file for the baseline"
+            )
+        return judges
 
 
 class RetrieverRegistry(Section):

@@ -2,15 +2,13 @@
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
-from saber_dagster.errors import SaberError
 from saber_dagster.settings import (
     Judge,
     JudgeRegistry,
@@ -19,16 +17,25 @@ from saber_dagster.settings import (
     Section,
     Settings,
 )
+from saber_dagster.yaml_files import SettingsError, parse_yaml, read_yaml
+
+__all__ = [
+    "PRESETS",
+    "SettingsError",
+    "load_judges",
+    "load_retrievers",
+    "load_settings",
+    "preset_values",
+    "settings_from",
+    "validated",
+]
 
 PRESETS = ("demo", "paper")
 _ENV_PREFIX = "SABER_"
+_NO_SETTINGS = ("SABER_HOME", "SABER_TEST_DATA", "SABER_REQUIRE_TEST_DATA")
 
 _Model = TypeVar("_Model", bound=Section)
 _Entry = TypeVar("_Entry", Judge, RetrieverEntry)
-
-
-class SettingsError(SaberError):
-    """The settings are wrong; the message names file, key and remedy."""
 
 
 def preset_values(name: str) -> dict[str, Any]:
@@ -36,14 +43,15 @@ def preset_values(name: str) -> dict[str, Any]:
     if name not in PRESETS:
         raise SettingsError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}")
     text = files("saber_dagster").joinpath(f"presets/{name}.yaml").read_text(encoding="utf-8")
-    values: dict[str, Any] = yaml.safe_load(text)
+    values: dict[str, Any] = parse_yaml(text, name)
     return values
 
 
 def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     """Read ``saber.yaml`` over its preset; environment variables override both.
 
-    ``SABER_QUERIES__PER_DOMAIN=3`` sets ``queries.per_domain``. A missing file is an empty one.
+    ``SABER_SEED=3`` sets ``seed``, ``SABER_QUERIES__PER_DOMAIN=3`` sets ``queries.per_domain``; values
+    are YAML. A missing file is an empty one.
 
     Raises:
         SettingsError: on an unknown key, naming the nearest known one, or a wrong value.
@@ -64,18 +72,45 @@ def settings_from(
     Raises:
         SettingsError: see :func:`load_settings`.
     """
-    values = _merge(preset_values(str(own.get("preset", "demo"))), own)
-    overrides = sorted(name for name in environ if name.startswith(_ENV_PREFIX) and "__" in name)
-    for name in overrides:
-        keys = name.removeprefix(_ENV_PREFIX).lower().split("__")
-        try:
-            nested: Any = yaml.safe_load(environ[name])
-        except yaml.YAMLError as error:
-            raise SettingsError(f"environment variable {name}: not readable: {error}") from None
+    overrides = _overrides(environ)
+    values = dict(own)
+    for name, keys in overrides.items():
+        nested = parse_yaml(environ[name], f"environment variable {name}")
         for key in reversed(keys):
             nested = {key: nested}
         values = _merge(values, nested)
+    values = _merge(preset_values(str(values.get("preset", "demo"))), values)
     return validated(Settings, values, " with ".join([where, *overrides]))
+
+
+def _overrides(environ: Mapping[str, str]) -> dict[str, list[str]]:
+    """The keys that each environment variable sets, of those that are settings.
+
+    Raises:
+        SettingsError: on the name of another variable if it looks like a misspelt setting.
+    """
+    found = {}
+    known = [_variable(path) for path in _paths(Settings)]
+    for name in sorted(environ):
+        if not name.startswith(_ENV_PREFIX) or name in _NO_SETTINGS:
+            continue
+        if name in known or "__" in name:
+            found[name] = name.removeprefix(_ENV_PREFIX).lower().split("__")
+        elif near := difflib.get_close_matches(name, known, 1, 0.8):
+            raise SettingsError(f"environment variable {name} is unknown; did you mean {near[0]}?")
+    return found
+
+
+def _variable(path: tuple[str, ...]) -> str:
+    return _ENV_PREFIX + "__".join(path).upper()
+
+
+def _paths(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    """Every key of a model and of the sections inside."""
+    for name, info in model.model_fields.items():
+        yield (name,)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from ((name, *rest) for rest in _paths(info.annotation))
 
 
 def load_judges(path: Path) -> tuple[Judge, ...]:
@@ -88,21 +123,6 @@ def load_retrievers(path: Path) -> tuple[RetrieverEntry, ...]:
     """Read ``retrievers.yaml``; a missing file means the built-in ones."""
     registry = validated(RetrieverRegistry, read_yaml(path), str(path))
     return _unique_slugs(registry.retrievers, path)
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML mapping; empty if the file is missing."""
-    if not path.exists():
-        return {}
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f"{path}: not readable as YAML: {error}") from None
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise SettingsError(f"{path}: expected 'key: value' lines, found a {type(value).__name__}")
-    return value
 
 
 def validated(model: type[_Model], values: Mapping[str, Any], where: str) -> _Model:

@@ -66,7 +66,8 @@ def information_content(statistics: pl.DataFrame, tree: OntologyTree) -> npt.NDA
     """The information content of each node of the tree, from statistics that may be older.
 
     A topic that was never assigned, or was not there, when the statistics were pinned counts as
-    assigned once: a document newer than the release makes no infinity.
+    assigned once: a document newer than the release makes no infinity. A topic is never more
+    informative than one below it, also if the ontology has changed since.
 
     Args:
         statistics: table ``topic_statistics``.
@@ -79,8 +80,13 @@ def information_content(statistics: pl.DataFrame, tree: OntologyTree) -> npt.NDA
     counts = dict(statistics.select("node_id", "count").iter_rows())
     total = sum(counts.get(tree.node_ids[root], 0) for root in np.flatnonzero(tree.parent < 0))
     once = -math.log(1 / max(total, 1)) + 0.0
-    content = (known.get(node) for node in tree.node_ids)
-    return np.array([once if value is None else value for value in content], dtype=np.float64)
+    values = (known.get(node) for node in tree.node_ids)
+    content = np.array([once if value is None else value for value in values], dtype=np.float64)
+    for node in np.argsort(-np.asarray(tree.depth), kind="stable"):
+        if tree.parent[node] >= 0:
+            parent = tree.parent[node]
+            content[parent] = min(content[parent], content[node])
+    return content
 
 
 def population(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:

@@ -64,41 +64,53 @@ class TableStore:
         partition = None if provenance.partition == WHOLE else provenance.partition
         write_atomic(self.path(asset, partition), buffer.getvalue())
 
-    def read(self, table: str, asset: Sequence[str], partition: str | None) -> pl.DataFrame:
-        """Read one partition and check it against its contract.
+    def load(
+        self, table: str, asset: Sequence[str], partition: str | None
+    ) -> tuple[pl.DataFrame, Provenance | None]:
+        """One partition and how it came about, from the same bytes.
 
         Raises:
             ContractError: if the file is missing, damaged or of another schema.
         """
         path = self.path(asset, partition)
-        if not path.exists():
-            raise ContractError(
-                f"{path} is missing: materialize {input_name(asset, partition)} first"
-            )
+        name = input_name(asset, partition)
         try:
-            frame = pl.read_parquet(path, hive_partitioning=False)
+            data = path.read_bytes()
+            frame = pl.read_parquet(io.BytesIO(data), hive_partitioning=False)
+            provenance = _parse(pl.read_parquet_metadata(io.BytesIO(data)).get(_META))
+        except FileNotFoundError:
+            raise ContractError(f"{path} is missing: materialize {name} first") from None
         except (pl.exceptions.PolarsError, OSError) as error:
             raise ContractError(
-                f"{path} is damaged ({error}); delete it and materialize it again"
+                f"{path} is damaged ({error}); delete it, and `saber build` makes it again"
             ) from None
-        return TABLES[table].check(frame, str(path))
+        return TABLES[table].check(frame, str(path)), provenance
+
+    def read(self, table: str, asset: Sequence[str], partition: str | None) -> pl.DataFrame:
+        """One partition; see :meth:`load`."""
+        return self.load(table, asset, partition)[0]
 
     def read_all(self, table: str, asset: Sequence[str], partitions: Sequence[str]) -> pl.DataFrame:
-        """Read several partitions as one frame, in the contract's order."""
-        frames = [self.read(table, asset, partition) for partition in partitions]
+        """Several partitions as one frame, in the contract's order."""
+        return self.join(table, asset, [self.read(table, asset, p) for p in partitions])
+
+    @staticmethod
+    def join(table: str, asset: Sequence[str], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """Frames of several partitions as one, in the contract's order."""
         frame = pl.concat(frames) if frames else TABLES[table].empty()
         return TABLES[table].check(frame, input_name(asset, "several"))
 
-    def discard(self, asset: Sequence[str], partition: str | None = None) -> None:
-        """Remove a partition, so that it counts as missing."""
-        self.path(asset, partition).unlink(missing_ok=True)
-
     def provenance(self, asset: Sequence[str], partition: str | None) -> Provenance | None:
         """How a partition came about; None if it is missing or unreadable."""
-        path = self.path(asset, partition)
         try:
-            raw = pl.read_parquet_metadata(path).get(_META)
-            values = json.loads(raw or "{}")
-            return Provenance(**{**values, "failed_checks": tuple(values["failed_checks"])})
-        except (pl.exceptions.PolarsError, OSError, ValueError, TypeError, KeyError):
+            return _parse(pl.read_parquet_metadata(self.path(asset, partition)).get(_META))
+        except (pl.exceptions.PolarsError, OSError):
             return None
+
+
+def _parse(raw: str | None) -> Provenance | None:
+    try:
+        values = json.loads(raw or "{}")
+        return Provenance(**{**values, "failed_checks": tuple(values["failed_checks"])})
+    except (ValueError, TypeError, KeyError):
+        return None

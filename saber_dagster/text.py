@@ -2,7 +2,10 @@
 
 import re
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+
+from saber_dagster.hashing import sha256_hex
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -27,6 +30,12 @@ def stop_words() -> frozenset[str]:
     own = files("saber_dagster").joinpath("data/math_stop_words.txt").read_text(encoding="utf-8")
     lines = (line.strip() for line in own.splitlines())
     return frozenset(ENGLISH_STOP_WORDS) | {line for line in lines if line and line[0] != "#"}
+
+
+def stop_words_version() -> str:
+    """What decides the stop words: a digest of our list, and scikit-learn's version."""
+    own = files("saber_dagster").joinpath("data/math_stop_words.txt").read_bytes()
+    return f"{sha256_hex(own)[:12]} scikit-learn {version('scikit-learn')}"
 
 
 def content_words(text: str) -> frozenset[str]:

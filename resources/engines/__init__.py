@@ -1,19 +1,23 @@
 """Engines: what answers calls. Each is injected by role: the annotator, and every judge."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import dagster as dg
 from pydantic import Field
 
-from saber_dagster.engines import Engine
+from saber_dagster.engines import Engine, PromptRef
 from saber_dagster.errors import SaberError
-from saber_dagster.plugins import PREFIX, load_class
+from saber_dagster.hashing import canonical_json
+from saber_dagster.plugins import PREFIX, call_user, lacking, load_class, make, text_of
 
 BUILT_IN = {
     "embedded": "resources.engines.embedded:EmbeddedEngine",
     "openai": "resources.engines.openai:OpenAIEngine",
 }
 """Built-in engines: name → ``module:Class``. Nothing is imported before it is used."""
+
+_MEMBERS = ("model", "revision", "params", "prompt", "messages", "answer")
 
 
 def load_engine(engine: str, options: dict[str, Any]) -> Engine:
@@ -34,31 +38,41 @@ def load_engine(engine: str, options: dict[str, Any]) -> Engine:
         raise SaberError(
             f"there is no engine {engine!r}; use {', '.join(BUILT_IN)} or {PREFIX}package.module:Class"
         )
-    factory = load_class(path, f"engine {engine}")
-    try:
-        made = factory(**options)
-    except TypeError as error:
-        raise SaberError(f"engine {engine}: wrong options {sorted(options)}: {error}") from None
-    if not isinstance(made, Engine):
-        lacking = [
-            n
-            for n in ("model", "revision", "params", "prompt", "messages", "answer")
-            if not hasattr(made, n)
-        ]
-        raise SaberError(
-            f"engine {engine} lacks {', '.join(lacking)} (see saber_dagster/engines.py)"
-        )
-    return made
+    what = f"engine {engine}"
+    made = make(load_class(path, what), options, what)
+    missing = lacking(made, _MEMBERS, what)
+    if missing:
+        raise SaberError(f"{what} lacks {', '.join(missing)} (see saber_dagster/engines.py)")
+    for member in ("model", "revision"):
+        text_of(made, member, what)
+    return cast(Engine, made)
 
 
 def engine_identity(engine: Engine, task: str) -> dict[str, Any]:
-    """All that makes the engine's answers to a task what they are; part of code versions."""
-    prompt = engine.prompt(task)
+    """All that makes the engine's answers to a task what they are; part of code versions.
+
+    Raises:
+        SaberError: if the engine raises, its parameters are not JSON, or its prompt no reference.
+    """
+    made_by = type(engine)
+    what = f"engine {PREFIX}{made_by.__module__}:{made_by.__qualname__}"
+    prompt = call_user(what, f"prompt({task!r})", engine.prompt, task)
+    if not isinstance(prompt, PromptRef):
+        raise SaberError(f"{what}: prompt({task!r}) returned {prompt!r}; it must be a PromptRef")
+    params = call_user(what, f"params({task!r})", engine.params, task)
+    if not isinstance(params, Mapping):
+        raise SaberError(f"{what}: params({task!r}) returned {params!r}; it must be a dict")
+    try:
+        canonical_json(dict(params))
+    except (TypeError, ValueError) as error:
+        raise SaberError(
+            f"{what}: params({task!r}) is not JSON ({error}). Return numbers, texts, lists and dicts"
+        ) from error
     return {
-        "model": engine.model,
-        "revision": engine.revision,
-        "params": dict(engine.params(task)),
-        "prompt": [prompt.name, prompt.sha256],
+        "model": text_of(engine, "model", what),
+        "revision": text_of(engine, "revision", what),
+        "params": dict(params),
+        "prompt": [text_of(prompt, "name", what), text_of(prompt, "sha256", what)],
     }
 
 

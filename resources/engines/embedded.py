@@ -27,6 +27,7 @@ from saber_dagster.engines import (
 )
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import canonical_json, digest, sha256_hex
+from saber_dagster.text import stop_words_version
 
 VERSION = 1
 """Raised by hand when code changes an answer; the data files are part of the revision anyway."""
@@ -138,4 +139,4 @@ def _description(task: str) -> str:
 def _revision() -> str:
     data = files("saber_dagster").joinpath("data")
     shas = {name: sha256_hex(data.joinpath(name).read_bytes()) for name in DATA_FILES}
-    return f"{VERSION}-{digest(shas)}"
+    return f"{VERSION}-{digest([shas, stop_words_version()])}"

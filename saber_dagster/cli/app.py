@@ -1,6 +1,11 @@
 """The commands of ``saber``."""
 
-from saber_dagster.cli import build, corpus, ledger, reports, ui
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from saber_dagster.cli import boards, build, corpus, ledger, reports, ui
 from saber_dagster.cli.common import SaberTyper
 from saber_dagster.cli.releases import release_app
 
@@ -14,9 +19,29 @@ app = SaberTyper(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"saber_dagster {version('saber-dagster')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("build")(build.build)
 app.command("status")(reports.status)
-app.command("leaderboard")(reports.leaderboard)
+app.command("leaderboard")(boards.leaderboard)
 app.command("settings")(reports.settings)
 app.command("ui")(ui.ui)
 app.add_typer(corpus.corpus_app, name="corpus")

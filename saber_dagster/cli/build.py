@@ -2,6 +2,7 @@
 
 import sys
 from collections import defaultdict
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from saber_dagster import progress
+from saber_dagster.cli.boards import board_table, default_setting, leaderboard_rows
 from saber_dagster.cli.common import (
     JsonOption,
     MapOption,
@@ -21,13 +23,14 @@ from saber_dagster.cli.common import (
     parse_mapping,
     print_json,
 )
-from saber_dagster.cli.reports import board_table, leaderboard_rows
-from saber_dagster.errors import SaberError
+from saber_dagster.cli.configure import configure
+from saber_dagster.cli.notes import notes
 from saber_dagster.home import Home
 from saber_dagster.releases import release_of
 
 if TYPE_CHECKING:
-    from saber_dagster.materialize import BuildReport, Event
+    from saber_dagster.build_report import BuildReport
+    from saber_dagster.materialize import Event
 
 
 def build(
@@ -72,63 +75,36 @@ def build(
         return
     console.print(_cost_table(report) if report.runs else "Everything is fresh; nothing was run.")
     console.print()
+    setting = default_setting(rows)
     for judge in home.judges:
-        console.print(board_table(rows, judge.slug, judge.engine == "embedded"))
+        console.print(board_table(rows, judge.slug, judge.engine == "embedded", setting))
         console.print()
     for note in notes(home):
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
     console.print(_where(home), highlight=False, soft_wrap=True)
 
 
-def configure(
-    home: Home,
-    corpus: list[Path] | None,
-    queries: Path | None,
-    ontology: Path | None,
-    mapping: dict[str, str],
-    queries_mapping: dict[str, str],
-    preset: str | None,
-) -> Home:
-    """Put the command's options into the home's settings.
+def run_build(home: Home, quiet: bool = False, **selects: Any) -> "BuildReport":
+    """Build with a progress bar per stage; what a user's class prints goes to standard error.
 
-    Raises:
-        SaberError: if a file is missing, or a pinned release was made from other files.
+    Args:
+        home: the home.
+        quiet: whether to show no progress.
+        **selects: what to build: arguments of ``materialize.build``.
     """
-    for path in (*(corpus or ()), *(p for p in (queries, ontology) if p)):
-        if not path.is_file():
-            raise SaberError(f"{path} is not a file")
-    for used, given, option in (
-        (corpus, mapping, "--map needs --corpus"),
-        (queries, queries_mapping, "--map-queries needs --queries"),
-    ):
-        if given and not used:
-            raise SaberError(option)
-    old = home.settings
-    section: dict[str, Any] = old.corpus.model_dump(mode="json", exclude_defaults=True)
-    changes: dict[str, Any] = {}
-    if corpus:
-        files = [str(path.resolve()) for path in corpus]
-        _refuse_other_corpus(home, files)
-        section["files"] = [{"path": file, **_mapped(mapping)} for file in files]
-    if queries:
-        section["queries"] = {"path": str(queries.resolve()), **_mapped(queries_mapping)}
-        _refuse_if_pinned(home, "--queries", old.corpus.queries, section["queries"]["path"])
-    if corpus or queries:
-        changes["corpus"] = section
-    if ontology:
-        changes["ontology"] = {"file": str(ontology.resolve())}
-        _refuse_if_pinned(home, "--ontology", old.ontology.file, changes["ontology"]["file"])
-    if preset:
-        changes = {"preset": preset, **changes}
-    return home.change_settings(changes) if changes else home
+    from dagster import DagsterExecutionInterruptedError
+
+    try:
+        with redirect_stdout(sys.stderr):
+            return _run_build(home, quiet, selects)
+    except DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
 
 
-def run_build(home: Home, quiet: bool = False, only: Any = None) -> "BuildReport":
-    """Build with a progress bar per stage."""
+def _run_build(home: Home, quiet: bool, selects: dict[str, Any]) -> "BuildReport":
     from saber_dagster.definitions import load
     from saber_dagster.materialize import build as materialize
 
-    selects = {"until": only} if only else {}
     if quiet or not sys.stderr.isatty():
         watch = _ignore if quiet else _log
         return materialize(home, load(home), watch, **selects)
@@ -193,60 +169,6 @@ def _title(assets: tuple[str, ...]) -> str:
     return ", ".join(
         f"{n} {len(r)}×" if len(r) > 1 else "/".join([n, *r]).rstrip("/") for n, r in lanes.items()
     )
-
-
-def _mapped(mapping: dict[str, str]) -> dict[str, Any]:
-    return {"mapping": dict(mapping)} if mapping else {}
-
-
-def _refuse_if_pinned(home: Home, option: str, before: Any, after: str) -> None:
-    release = release_of(home.releases, home.settings)
-    was = getattr(before, "path", before)
-    if release.complete and was != after:
-        raise SaberError(
-            f"{option}: release {release.name} of {home.root} was made"
-            f" {'from ' + was if was else 'without it'}, and a release does not change. Set SABER_HOME to"
-            " a new folder (copy ledger/ into it, and no call is paid twice), or change saber.yaml and"
-            " make a new release with `saber release create NAME`"
-        )
-
-
-def _refuse_other_corpus(home: Home, files: list[str]) -> None:
-    release = release_of(home.releases, home.settings)
-    old = [source.path for source in home.settings.corpus.files]
-    if release.complete and not set(old or [""]) <= set(files):
-        was = ", ".join(old) or "champ-dataset"
-        raise SaberError(
-            f"release {release.name} of {home.root} was made from {was}. For another benchmark set"
-            f" SABER_HOME to a new folder, as in SABER_HOME=.saber-mine saber build --corpus {files[0]};"
-            " to grow this one, name its old files too"
-        )
-
-
-def notes(home: Home) -> list[str]:
-    """What a person should know about a finished build."""
-    from saber_dagster.tables import TableStore
-
-    found = []
-    store = TableStore(home.tables)
-    thresholds = store.read("thresholds", ["thresholds"], None)
-    for row in thresholds.iter_rows(named=True):
-        required = home.settings.thresholds.queries_required
-        if row["eligible_queries"] < required:
-            found.append(
-                f"{row['domain']}: {row['eligible_queries']} eligible queries, fewer than {required}"
-                f" ({row['n_queries']} documents could be queries); see the check on thresholds"
-            )
-    release = release_of(home.releases, home.settings)
-    pinned = set(release.read("release_texts")["doc_id"])
-    index = store.read("problem_index", ["problem_index"], None)
-    new = sum(doc not in pinned for doc in index.filter("is_document")["doc_id"])
-    if new:
-        found.append(
-            f"{new} document(s) of the corpus are not in release {release.name}, which stays as it was;"
-            " `saber release create NAME` makes a release with them"
-        )
-    return found
 
 
 def _cost_table(report: "BuildReport") -> Table:

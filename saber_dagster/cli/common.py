@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -11,6 +11,9 @@ from rich.markup import escape
 
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home, home_path
+
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 _PIPED_WIDTH = 160
 """Columns where there is no terminal: wide enough for every table."""
@@ -32,22 +35,48 @@ MapOption = Annotated[
 
 
 class SaberTyper(typer.Typer):
-    """A Typer application whose user errors are a message and exit code 1, not a traceback."""
+    """A Typer application whose errors are for people: a message and an exit code, no traceback."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line."""
+        given = args[0] if args else sys.argv[1:]
         try:
             return super().__call__(*args, **kwargs)
         except SaberError as error:
-            errors.print(
-                f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
-            )
-            sys.exit(1)
+            _fail(str(error), given)
+        except OSError as error:
+            place = f": {error.filename}" if error.filename else ""
+            _fail(f"{error.strerror or error}{place}", given)
+        except KeyboardInterrupt:
+            _interrupted()
+        except SystemExit as end:
+            if end.code != _INTERRUPTED:
+                raise
+            _interrupted()
+
+
+def _fail(message: str, given: Sequence[str]) -> NoReturn:
+    errors.print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+    if "--json" in given:
+        print_json({"error": message})
+    sys.exit(1)
+
+
+def _interrupted() -> NoReturn:
+    errors.print("interrupted; `saber build` goes on from here", highlight=False)
+    sys.exit(_INTERRUPTED)
 
 
 def current_home() -> Home:
-    """The home of ``SABER_HOME``."""
-    return Home(home_path())
+    """The home of ``SABER_HOME``.
+
+    Raises:
+        SaberError: if a file is in its place.
+    """
+    home = Home(home_path())
+    if home.root.exists() and not home.root.is_dir():
+        raise SaberError(f"{home.root} is a file; set SABER_HOME to a folder")
+    return home
 
 
 def print_json(value: Any) -> None:

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 import typer
 from rich.markup import escape
 
 from saber_dagster.cli.common import JsonOption, MapOption, console, parse_mapping, print_json
+from saber_dagster.corpus_rows import Problem
+from saber_dagster.errors import Fault
 
 corpus_app = typer.Typer(help="Check a corpus.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -26,7 +29,7 @@ def check(
 
     Nothing is written.
     """
-    from saber_dagster.corpus import read_problems
+    from saber_dagster.corpus import build_corpus, read_problems
     from saber_dagster.corpus_rows import repeated_ids
 
     read = [read_problems(path, parse_mapping(mapping)) for path in files]
@@ -36,6 +39,8 @@ def check(
     known = {str(fault) for fault in faults}
     ids = ((row.source, row.source_id, row.file, row.row) for row in rows)
     faults += [fault for fault in repeated_ids(ids) if str(fault) not in known]
+    if not faults:
+        warnings += _duplicates(rows, build_corpus(rows).duplicates)
     if as_json:
         print_json(
             {
@@ -56,3 +61,17 @@ def check(
         )
     if faults:
         raise typer.Exit(1)
+
+
+def _duplicates(rows: list[Problem], left_out: pl.DataFrame) -> list[Fault]:
+    """A warning with the number of rows that the build leaves out, if there are any."""
+    ids = set(left_out.select("source", "source_id").iter_rows())
+    same = [row for row in rows if (row.source, row.source_id) in ids]
+    if not same:
+        return []
+    first = same[0]
+    problem = (
+        f"{len(same)} of {len(rows)} rows have the problem and solution of another row; the first is"
+        f" row {first.row}"
+    )
+    return [Fault(first.file, first.row, "", problem, "The build keeps one of them")]

@@ -8,7 +8,9 @@ from rich.table import Table
 
 from saber_dagster.cli.build import run_build
 from saber_dagster.cli.common import JsonOption, console, current_home, print_json
+from saber_dagster.cli.configure import refuse_overridden
 from saber_dagster.errors import SaberError
+from saber_dagster.home import write_atomic
 from saber_dagster.releases import Release, growth, list_releases, release_of
 from saber_dagster.settings import SLUG
 
@@ -34,11 +36,22 @@ def create(
     if Release(home.releases / name).complete:
         raise SaberError(f"release {name} exists already; a release does not change")
     before = release_of(home.releases, home.settings)
-    home = home.change_settings({"release": name})
+    refuse_overridden("release", name, home.settings_with({"release": name}).release)
+    with home.locked():
+        old = home.settings_file.read_bytes() if home.settings_file.exists() else None
+        home = home.change_settings({"release": name})
     try:
-        run_build(home, quiet=as_json, only=lambda node: node.group in _UP_TO_RELEASE)
+        run_build(
+            home,
+            quiet=as_json,
+            until=lambda node: node.group in _UP_TO_RELEASE,
+            new_release=True,
+        )
     except BaseException:
-        home.change_settings({"release": before.name})
+        if old is None:
+            home.settings_file.unlink(missing_ok=True)
+        else:
+            write_atomic(home.settings_file, old)
         raise
     after = release_of(home.releases, home.settings)
     report = growth(before, after) if before.complete and before.name != name else None

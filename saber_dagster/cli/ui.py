@@ -1,12 +1,14 @@
 """``saber ui``: Dagster's pages for the home."""
 
 import os
+import socket
 import sys
 from typing import Annotated
 
 import typer
 
 from saber_dagster.cli.common import current_home, errors
+from saber_dagster.errors import SaberError
 
 
 def ui(
@@ -14,9 +16,10 @@ def ui(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Start Dagster's web server and daemon on the home; stop it with Ctrl-C."""
-    from saber_dagster.materialize import instance_of
+    from saber_dagster.instance import instance_of
 
     home = current_home()
+    _require_free(host, port)
     instance_of(home)
     environment = {
         **os.environ,
@@ -39,3 +42,16 @@ def ui(
         str(port),
     ]
     os.execve(sys.executable, command, environment)
+
+
+def _require_free(host: str, port: int) -> None:
+    try:
+        (family, kind, *_, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except (OSError, OverflowError) as error:
+        raise SaberError(
+            f"cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error}); take"
+            " another port, as in `saber ui --port 3001`"
+        ) from None

@@ -1,14 +1,16 @@
 """The protocol of a retriever, and how one is loaded and called."""
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saber_dagster.errors import SaberError
-from saber_dagster.plugins import PREFIX, load_class
+from saber_dagster.plugins import PREFIX, call_user, lacking, load_class, make, text_of
 from saber_dagster.retrieval import BUILT_IN
 
 _MEMBERS = ("name", "revision", "fit", "score")
@@ -74,7 +76,7 @@ def load_retriever(spec: str, **options: Any) -> Retriever:
 
     Raises:
         SaberError: if there is no such retriever, module or class, the class does not take the
-            options, or it lacks a part of the protocol.
+            options, raises, or lacks a part of the protocol; the message has the remedy.
     """
     if spec.startswith(PREFIX):
         path = spec.removeprefix(PREFIX)
@@ -87,20 +89,30 @@ def load_retriever(spec: str, **options: Any) -> Retriever:
             f"There is no retriever {spec!r}. {hint}Built in are {', '.join(BUILT_IN)}; name your "
             f"own as {PREFIX}package.module:Class."
         )
-    factory = load_class(path, f"retriever {spec!r}")
-    try:
-        retriever = factory(**options)
-    except TypeError as error:
-        raise SaberError(
-            f"Retriever {spec!r} does not take the options {options}: {error}."
-        ) from error
-    missing = [member for member in _MEMBERS if not hasattr(retriever, member)]
+    what = f"Retriever {spec!r}"
+    retriever = make(load_class(path, what), options, what)
+    missing = lacking(retriever, _MEMBERS, what)
     if missing:
         raise SaberError(
-            f"Retriever {spec!r} has no {', '.join(missing)}; a retriever has "
+            f"{what} has no {', '.join(missing)}; a retriever has "
             f"{', '.join(_MEMBERS)} (see saber_dagster.retrieval.base.Retriever)."
         )
+    remedy = f"Check its options ({', '.join(options)})" if options else "Mend the class"
+    for member in ("name", "revision"):
+        text_of(retriever, member, what, remedy)
+    decimals = call_user(what, "decimals", getattr, retriever, "decimals", None)
+    if decimals is not None and not isinstance(decimals, int):
+        raise SaberError(f"{what}: decimals is {decimals!r}; it must be an int, or None.")
     return cast(Retriever, retriever)
+
+
+def checked_fit(retriever: Retriever, documents: Mapping[str, str]) -> None:
+    """Fit a retriever.
+
+    Raises:
+        SaberError: if it raises; it names the retriever, the exception and the line.
+    """
+    call_user(f"Retriever {retriever.name}", "fit", retriever.fit, documents)
 
 
 def checked_scores(
@@ -112,22 +124,29 @@ def checked_scores(
         Shape (documents,), finite, without negative zeros.
 
     Raises:
-        SaberError: if the retriever returns the wrong number of scores, or one that is not a
-            finite number; it names retriever, query and document.
+        SaberError: if the retriever raises, or returns the wrong number of scores, or one that is
+            not a finite number; it names retriever, query and document.
     """
     if not documents:
         return np.zeros(0)
-    returned = retriever.score(query_text, documents)
     place = f"Retriever {retriever.name}, query {query_id}"
-    try:
-        scores = np.asarray(returned, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise SaberError(f"{place}: the scores are not numbers ({error}).") from error
-    if scores.shape != (len(documents),):
+    returned = call_user(place, "score", retriever.score, query_text, documents)
+    values = call_user(
+        place, "np.asarray(scores)", np.asarray, returned, remedy="Return a list of numbers"
+    )
+    if values.shape != (len(documents),):
         raise SaberError(
-            f"{place}: scores of shape {scores.shape} for {len(documents)} documents. Return one "
+            f"{place}: scores of shape {values.shape} for {len(documents)} documents. Return one "
             "number per document, in order."
         )
+    if values.dtype.kind not in "buif":
+        for (doc_id, _), value in zip(documents, returned, strict=True):
+            if not isinstance(value, Real):
+                raise SaberError(
+                    f"{place}, document {doc_id}: the score is {value!r}, a "
+                    f"{type(value).__name__}. Return a number for every document."
+                )
+    scores = np.array([_double(value) for value in values])
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         raise SaberError(
@@ -138,3 +157,10 @@ def checked_scores(
     decimals: int | None = getattr(retriever, "decimals", None)
     rounded = scores if decimals is None else np.round(scores, decimals)
     return rounded + 0.0
+
+
+def _double(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int or a fraction beyond the largest double
+        return math.inf

@@ -8,7 +8,7 @@ import polars as pl
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.metrics import rank_documents
-from saber_dagster.retrieval.base import Retriever, checked_scores
+from saber_dagster.retrieval.base import Retriever, checked_fit, checked_scores
 
 Text = tuple[str, str]
 """Problem and solution of a document."""
@@ -67,13 +67,14 @@ def make_run(
     rows: list[tuple[str, str, str, float]] = []
     for setting in settings:
         if corpus_texts is not None:
-            retriever.fit(
-                {doc: document_text(corpus_texts[doc], setting) for doc in sorted(corpus_texts)}
+            checked_fit(
+                retriever,
+                {doc: document_text(corpus_texts[doc], setting) for doc in sorted(corpus_texts)},
             )
         for query, docs in candidates.items():
             documents = [(doc, document_text(texts[doc], setting)) for doc in docs]
             if corpus_texts is None:
-                retriever.fit(dict(documents))
+                checked_fit(retriever, dict(documents))
             scores = checked_scores(retriever, query, query_text(texts[query], setting), documents)
             rows += [(setting, query, doc, float(s)) for doc, s in zip(docs, scores, strict=True)]
     table = TABLES["run"]

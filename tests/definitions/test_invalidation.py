@@ -18,6 +18,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "invalidation.md"
 MODEL = {"engine": "openai", "options": {"model": "some-model", "revision": "1"}}
 CHANGES = {
     "seed": 8,
+    "ledger.mode": "replay",
     "release": "r2",
     "domains": ["algebra", "geometry"],
     "partitions.corpus_shards": 3,

@@ -131,7 +131,6 @@ def test_killed_builds_end_where_an_uninterrupted_one_does(small_home, corpus):
     paid = sum(row["replies"] for row in killed.json("ledger", "stats")["rows"])
     assert paid <= calls + kills, "a kill costs at most the call in flight"
     assert report["leaderboard"] == whole.json("leaderboard")
-    assert not list(killed.home.rglob("*.part"))
 
 
 def test_interrupt_with_ctrl_c_resumes(small_home, corpus):

@@ -27,8 +27,6 @@ NOT_RUN = {
     "make ui": "a server",
     "saber ui": "a server",
     "vllm serve": "needs a GPU and a model",
-    "saber leaderboard --judge qwen3-8b": "needs that model",
-    "saber leaderboard --judge gpt-4-1": "needs that model",
     ". .venv/bin/activate": "the tests call the environment's programs by their path",
 }
 """Beginnings of commands that are not run, and why."""

@@ -122,6 +122,60 @@ def test_changed_settings_keep_the_other_keys(home):
     assert home.settings_file.read_text().splitlines()[-1] == "release: r2"
 
 
+def test_changed_settings_keep_comments_and_formatting(home):
+    text = """\
+# ours
+preset: demo  # small
+
+# the corpus
+corpus:
+    files:
+    -   path: /one.jsonl
+        licence: 'CC0'  # asked them
+ratings: {prior_precision: null}
+"""
+    write_atomic(home.settings_file, text.encode())
+    entry = {"path": "/one.jsonl", "licence": "CC0"}
+    home.change_settings({"corpus": {"files": [entry, {"path": "/two.jsonl"}]}, "seed": 8})
+    second = "    -   path: /two.jsonl\nratings"
+    assert home.settings_file.read_text() == text.replace("ratings", second) + "seed: 8\n"
+    changed = Home(home.root).settings
+    assert [source.path for source in changed.corpus.files] == ["/one.jsonl", "/two.jsonl"]
+    assert changed.seed == 8
+    home.change_settings({"corpus": {"files": [entry]}})
+    assert [source.path for source in Home(home.root).settings.corpus.files] == ["/one.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "corpus:\n  files:\n    - path: a\n      source: b\n",
+        "corpus:\n  files:\n  - path: a\n    source: b\n",
+        "queries:\n    per_domain: 3\n",
+        "domains:  # one\n- algebra\n",
+    ],
+)
+def test_the_indentation_stays(home, text):
+    write_atomic(home.settings_file, text.encode())
+    home.change_settings({"seed": 8})
+    assert home.settings_file.read_text() == f"{text}seed: 8\n"
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "# no line break"])
+def test_comments_alone_are_kept_too(home, text):
+    write_atomic(home.settings_file, text.encode())
+    home.change_settings({"seed": 8})
+    assert home.settings_file.read_text() == f"{text.strip()}\nseed: 8\n".lstrip()
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"\xff", b""])
+def test_a_damaged_record_is_told(home, data):
+    write_atomic(home.root / "home.json", data)
+    with pytest.raises(SaberError, match=r"home\.json is damaged"):
+        home.found()
+    assert (home.root / "home.json").read_bytes() == data
+
+
 def test_a_home_is_held_by_one_build(home):
     script = (
         "import sys; from pathlib import Path; from saber_dagster.home import Home\n"

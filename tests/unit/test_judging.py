@@ -1,9 +1,10 @@
 import pytest
 
 from saber_dagster.engines import PAIRWISE_JUDGMENT, Reply
-from saber_dagster.judging import pairwise_judge
+from saber_dagster.errors import SaberError
+from saber_dagster.judging import HOPELESS_BATCH, pairwise_judge
 from saber_dagster.ledger import Ledger, LedgerError
-from saber_dagster.tournament import Game, GameResult
+from saber_dagster.tournament import Game, GameResult, run_tournament
 
 TEXTS = {doc: (f"problem {doc}", f"solution {doc}") for doc in ("q", "a", "b")}
 
@@ -81,3 +82,47 @@ def test_the_round_is_not_part_of_the_call(judge):
     judge(lambda call: "<verdict>1</verdict>", game())
     _, asked = judge(lambda call: "<verdict>1</verdict>", Game("q", 9, "a", "b", "a"))
     assert asked == []
+
+
+@pytest.fixture
+def play(tmp_path, scripted_engine):
+    def of(script, games, rounds=5):
+        docs = [f"d{n:02d}" for n in range(2 * games)]
+        texts = {doc: (doc, "") for doc in ("q", *docs)}
+        engine = scripted_engine(script)
+        try:
+            with Ledger(tmp_path).session(engine, "judge", "p") as session:
+                frame = run_tournament({"q": docs}, rounds, 0, pairwise_judge(session.ask, texts))
+            return frame, engine.asked
+        except SaberError as error:
+            return str(error), engine.asked
+
+    return of
+
+
+def test_a_judge_without_a_single_verdict_is_stopped_after_the_first_round(play, tmp_path):
+    said = iter(["no idea"])
+
+    def script(call):
+        return next(said, Reply("truncated", error="cut at 16 tokens"))
+
+    message, asked = play(script, HOPELESS_BATCH)
+    assert len(asked) == HOPELESS_BATCH
+    assert "no verdict on any of 10 games (1 parse_error, 9 truncated; the first: " in message
+    assert "<verdict>1</verdict>" in message or "cut at 16 tokens" in message
+    assert "saber ledger stats" in message
+    assert "max_tokens" in message
+    assert Ledger(tmp_path).frame().height == HOPELESS_BATCH, "what was paid is kept"
+
+
+def test_a_small_batch_or_a_single_verdict_lets_the_rounds_go_on(play):
+    frame, asked = play(lambda call: "no idea", HOPELESS_BATCH - 1, rounds=2)
+    assert len(asked) == frame.height == 2 * (HOPELESS_BATCH - 1)
+    answered = []
+
+    def script(call):
+        answered.append(call)
+        return "<verdict>1</verdict>" if len(answered) % HOPELESS_BATCH == 1 else "no idea"
+
+    frame, _ = play(script, HOPELESS_BATCH, rounds=2)
+    assert frame.height == 2 * HOPELESS_BATCH

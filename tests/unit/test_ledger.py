@@ -10,6 +10,7 @@ import pytest
 from saber_dagster import ledger as module
 from saber_dagster import ledger_files, progress
 from saber_dagster.engines import FINAL, Call, Engine, Reply, Usage, call_key
+from saber_dagster.errors import SaberError
 from saber_dagster.ledger import Ledger, LedgerError
 from saber_dagster.replies import ParseError
 
@@ -227,7 +228,8 @@ def test_an_exception_of_the_engine_keeps_what_was_answered(ask, ledger, scripte
     def script(call):
         return RuntimeError("boom") if call.inputs["text"] == "c" else call.inputs["text"]
 
-    with pytest.raises(RuntimeError, match="boom"):
+    message = r"engine Scripted/Model-1: answer raised RuntimeError: boom \(.*\.py:\d+\).*run again"
+    with pytest.raises(SaberError, match=message):
         ask("a", "b", "c", "d", engine=scripted_engine(script))
     assert ledger.frame()["text"].to_list() == ["a", "b"]
     engine = scripted_engine()
@@ -269,6 +271,64 @@ def test_an_engine_must_answer_each_call_once(ask, ledger, scripted_engine, posi
     assert stored == {f"item of {t}": t for t in "ab" if "ab".index(t) in positions}
     outcomes, _ = ask("a", "b")
     assert [outcome.value for outcome in outcomes] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (None, "yielded None"),
+        ("text", "yielded 'text'"),
+        (Reply("ok", "b"), "yielded Reply"),
+        ((1, "b"), r"yielded \(1, 'b'\)"),
+        (("1", Reply("ok", "b")), r"yielded \('1'"),
+        ((1, Reply("ok", "b"), 0), r"yielded \(1, Reply"),
+        ((1, Reply("done", "b")), "status is 'done'"),
+        ((1, Reply(None, "b")), "status is None"),
+        ((1, Reply("ok", None)), "text is a NoneType, not a str"),
+        ((1, Reply("refused", error=404)), "error is a int, not a str"),
+        ((1, Reply("ok", "b", price=float("nan"))), "price is nan"),
+        ((1, Reply("ok", "b", latency=None)), "latency is None"),
+        ((1, Reply("ok", "b", usage={"prompt": 1})), "usage is {'prompt': 1}"),
+        ((1, Reply("ok", "b", usage=Usage(prompt=None))), "usage is Usage"),
+    ],
+)
+def test_what_is_no_reply_is_named_and_never_stored(ask, ledger, scripted_engine, item, message):
+    class Sloppy(scripted_engine):
+        def answer(self, calls):
+            yield 0, Reply("ok", "a")
+            yield item
+            yield 2, Reply("ok", "c")
+
+    with pytest.raises(LedgerError, match=f"Scripted/Model-1.*{message}.*must yield .position"):
+        ask("a", "b", "c", engine=Sloppy())
+    assert ledger.frame().select("status", "text").rows() == [("ok", "a")]
+
+
+def test_a_list_of_lists_is_an_answer_too(ask, scripted_engine):
+    class Eager(scripted_engine):
+        def answer(self, calls):
+            return [[n, Reply("ok", call.inputs["text"])] for n, call in enumerate(calls)]
+
+    outcomes, _ = ask("a", "b", engine=Eager())
+    assert [outcome.value for outcome in outcomes] == ["A", "B"]
+
+
+@pytest.mark.parametrize("returned", [None, 3])
+def test_an_answer_that_cannot_be_iterated_is_named(ask, ledger, scripted_engine, returned):
+    class Silent(scripted_engine):
+        def answer(self, calls):
+            return returned
+
+    message = f"Scripted/Model-1 returned {returned} from answer; an engine must yield"
+    with pytest.raises(LedgerError, match=message):
+        ask("a", engine=Silent())
+    assert ledger.frame().height == 0
+
+
+def test_parameters_that_are_not_json_are_named(ask, scripted_engine):
+    message = "engine Scripted/Model-1: params or messages raised TypeError: .*set is not JSON"
+    with pytest.raises(SaberError, match=message):
+        ask("a", engine=scripted_engine(params={"stop": {1, 2}}))
 
 
 def test_replies_in_any_order_find_their_calls(ask, scripted_engine):

@@ -1,16 +1,18 @@
 import math
 from functools import cache
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from scipy.special import expit, ndtri
 
-from saber_dagster.bradley_terry import judged_games
+from saber_dagster import rating_prior
+from saber_dagster.bradley_terry import Games, judged_games
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import hash64
-from saber_dagster.rating_prior import RatingPrior, estimate_prior
+from saber_dagster.rating_prior import Evidence, RatingPrior, estimate_prior, log_evidence
 from saber_dagster.ratings import connectivity, rate
 from saber_dagster.tournament import GameResult, run_tournament
 
@@ -98,15 +100,67 @@ def test_prior_does_not_depend_on_row_order_or_failed_games(played, prior):
     )
 
 
-def test_deterministic_judge_pushes_the_precision_to_its_lower_bound():
+def test_deterministic_judge_has_a_small_precision_and_no_position():
     def judge(games):
         return [GameResult(1.0, "ok", ()) for _ in games]
 
-    prior = estimate_prior(run_tournament(candidates(3, 100), 20, 5, judge))
+    played = run_tournament(candidates(3, 100), 20, 5, judge)
+    prior = estimate_prior(played)
     assert prior.converged
-    assert prior.prior_precision == 1e-4
-    assert prior.at_bound == ("prior_precision",)
-    assert math.isfinite(prior.position_error)
+    assert 1e-4 <= prior.prior_precision < 1e-3
+    assert abs(prior.position) < prior.position_error < 1.0
+    queries = [games for _, _, games in judged_games(played)]
+    at_bound = log_evidence(queries, 1e-4, prior.position, [None] * 3)
+    assert prior.log_evidence > at_bound.value + 1.0
+
+
+@pytest.mark.parametrize(
+    ("curvature", "pull"), [(1.0, 0.0628), (1.0, 0.067), (3.0, 0.0362), (3.0, 0.037)]
+)
+def test_search_passes_an_inflection_of_the_evidence(monkeypatch, curvature, pull):
+    """L-BFGS-B stalls on each of these surfaces after a jump into a corner of the bounds."""
+
+    def surface(queries, precision, position, starts):
+        x = math.log(precision) + 3.0
+        value = -0.4 * math.log1p(x * x) - 0.5 * curvature * position**2 + pull * position
+        gradient = np.array([-0.8 * x / (1.0 + x * x), pull - curvature * position])
+        return Evidence(value, gradient, 1.0, ())
+
+    monkeypatch.setattr(rating_prior, "log_evidence", surface)
+    bound = np.array([7.0, 10.0])
+    point, _, steps = rating_prior._maximum([Games.of(1, [], [], [])], -bound, bound)
+    assert point == pytest.approx([-3.0, pull / curvature], abs=1e-7)
+    assert steps < 20
+
+
+def test_quadratic_step_is_the_best_in_its_box():
+    draws = np.random.Generator(np.random.PCG64(hash64("box")))
+    for _ in range(50):
+        half = draws.normal(size=(2, 2))
+        gradient, curvature = draws.normal(size=2), half + half.T
+        low, high = -draws.random(2), draws.random(2)
+        move, gain = rating_prior._best_move(gradient, curvature, low, high)
+        grid = np.stack(np.meshgrid(*np.linspace(low, high, 41).T), axis=-1).reshape(-1, 2)
+        gains = grid @ gradient + 0.5 * ((grid @ curvature) * grid).sum(axis=1)
+        assert gains.max() <= gain + 1e-12
+        assert gain == pytest.approx(gains.max(), abs=0.02)
+        assert ((low <= move) & (move <= high)).all()
+
+
+def test_search_that_runs_out_of_steps_names_the_setting(monkeypatch, played):
+    monkeypatch.setattr(rating_prior, "_MAX_STEPS", 1)
+    with pytest.raises(SaberError, match=r"in 1 steps.*ratings\.prior_precision in saber\.yaml"):
+        estimate_prior(played)
+
+
+def test_fixed_precision_leaves_only_the_position(played, prior):
+    fixed = estimate_prior(played, 2.0)
+    assert (fixed.prior_precision, fixed.converged) == (2.0, True)
+    assert fixed.log_evidence < prior.log_evidence
+    queries = [games for _, _, games in judged_games(played)]
+    gradient = log_evidence(queries, 2.0, fixed.position, [None] * len(queries)).gradient
+    assert gradient[1] == pytest.approx(0.0, abs=1e-2)
+    assert abs(gradient[0]) > 10
 
 
 def test_a_judge_without_preferences_pushes_the_precision_to_its_upper_bound():

@@ -1,12 +1,14 @@
 import math
+from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.retrieval import BUILT_IN
-from saber_dagster.retrieval.base import Retriever, checked_scores, load_retriever
+from saber_dagster.retrieval.base import Retriever, checked_fit, checked_scores, load_retriever
 from saber_dagster.retrieval.reference import Random, oracle_run
 from saber_dagster.retrieval.runs import SETTINGS, document_text, make_run, query_text
 
@@ -79,8 +81,32 @@ def test_bad_specifications_say_what_is_wrong(spec, message):
         load_retriever(spec)
 
 
+@pytest.mark.parametrize("option", ["k1", "b"])
+def test_a_wrong_option_value_is_named(option):
+    with pytest.raises(
+        SaberError, match=rf"Retriever 'bm25': revision raised ValueError: .*options \({option}\)"
+    ):
+        load_retriever("bm25", **{option: "foo"})
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "message"),
+    [
+        ("name", None, "name is None; it must be a str"),
+        ("name", " ", "name is ' '; it must be a str that is not empty"),
+        ("revision", 1, "revision is 1; it must be a str"),
+        ("revision", property(lambda self: self.absent), "revision raised AttributeError.*absent"),
+        ("decimals", "3", "decimals is '3'; it must be an int"),
+    ],
+)
+def test_a_member_with_a_wrong_value_is_named(monkeypatch, member, value, message):
+    monkeypatch.setattr(Fixed, member, value, raising=False)
+    with pytest.raises(SaberError, match=f"Retriever 'python:.*:Fixed': {message}"):
+        load_retriever(f"python:{__name__}:Fixed")
+
+
 def test_unknown_option_is_named():
-    with pytest.raises(SaberError, match=r"does not take the options.*k2"):
+    with pytest.raises(SaberError, match=r"bm25.*no option 'k2'. Its options are k1, b"):
         load_retriever("bm25", k2=1)
 
 
@@ -91,8 +117,13 @@ def test_unknown_option_is_named():
         ([math.inf, 1.0], "fixed, query q, document a: the score is inf"),
         ([1.0], r"shape \(1,\) for 2 documents"),
         ([[1.0], [2.0]], r"shape \(2, 1\)"),
-        (["x", "y"], "not numbers"),
-        (None, "not numbers|shape"),
+        ([1.0, "2"], "fixed, query q, document b: the score is '2', a str"),
+        (["x", "y"], "fixed, query q, document a: the score is 'x'"),
+        ([1.0, None], "fixed, query q, document b: the score is None"),
+        ([1.0, 1j], "document a: the score is|document b: the score is 1j"),
+        ([10**400, 1.0], "document a: the score is inf"),
+        ([[1.0], [1.0, 2.0]], "fixed, query q: .*asarray.*ValueError.*list of numbers"),
+        (None, r"shape \(\) for 2"),
     ],
 )
 def test_bad_scores_name_retriever_query_and_document(scores, message):
@@ -101,6 +132,30 @@ def test_bad_scores_name_retriever_query_and_document(scores, message):
         retriever.score = lambda query_text, documents: None
     with pytest.raises(SaberError, match=message):
         checked_scores(retriever, "q", "text", [("a", ""), ("b", "")])
+
+
+@pytest.mark.parametrize("scores", [[1, 2], [True, False], [Fraction(1, 2), 3]])
+def test_any_real_numbers_are_scores(scores):
+    checked = checked_scores(Fixed(scores), "q", "", [("a", ""), ("b", "")])
+    assert checked.dtype == np.float64
+    assert checked.tolist() == [float(score) for score in scores]
+
+
+def test_an_exception_in_a_users_score_or_fit_is_placed():
+    class Broken(Fixed):
+        def fit(self, documents):
+            raise KeyError("idf")
+
+        def score(self, query_text, documents):
+            return [1 // len(text) for _, text in documents]
+
+    line = Broken.score.__code__.co_firstlineno + 1
+    with pytest.raises(
+        SaberError, match=rf"fixed, query q: score raised ZeroDivisionError: .*{__file__}:{line}\)"
+    ):
+        checked_scores(Broken(), "q", "", [("a", "")])
+    with pytest.raises(SaberError, match=rf"fixed: fit raised KeyError: 'idf' \({__file__}:"):
+        checked_fit(Broken(), {"a": ""})
 
 
 def test_scores_are_rounded_to_the_retrievers_decimals_only():

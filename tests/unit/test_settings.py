@@ -98,6 +98,73 @@ def test_the_environment_is_named_when_it_is_wrong(load):
         load(SABER_QUERIES__PER_DOMAIN="[3")
 
 
+def test_the_environment_sets_top_level_keys(load):
+    settings = load(
+        "seed: 3\nrelease: r2",
+        SABER_SEED="4",
+        SABER_RELEASE="r3",
+        SABER_DOMAINS="[algebra]",
+        SABER_QUERIES="{per_domain: 6}",
+    )
+    assert (settings.seed, settings.release, settings.domains) == (4, "r3", ("algebra",))
+    assert settings.queries.per_domain == 6
+    assert settings.queries.require_all_domains is False
+
+
+def test_the_environment_decides_which_preset_is_merged(load):
+    paper = load("preset: demo\nqueries: {per_domain: 3}", SABER_PRESET="paper")
+    assert paper.preset == "paper"
+    assert paper.candidates.per_group == 50
+    assert paper.queries.per_domain == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("SABER_SEEDS", "SABER_SEED"),
+        ("SABER_RELESE", "SABER_RELEASE"),
+        ("SABER_DOMAIN", "SABER_DOMAINS"),
+        ("SABER_QUERIES_PER_DOMAIN", "SABER_QUERIES__PER_DOMAIN"),
+    ],
+)
+def test_a_misspelt_variable_is_an_error(load, name, meant):
+    with pytest.raises(SettingsError, match=rf"{name} is unknown; did you mean {meant}\?"):
+        load(**{name: "3"})
+
+
+def test_variables_of_others_are_ignored(load):
+    others = ("SABER_HOME", "SABER_TEST_DATA", "SABER_REQUIRE_TEST_DATA", "SABER_TOOTH", "SEED")
+    assert load(**dict.fromkeys(others, "x")) == load()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [("seed: 1\nseed: 2\n", 2, "seed"), ("a: 1\nqueries:\n  x: 1\n  x: 1\n", 4, "x")],
+)
+def test_a_key_that_is_given_twice(load, text, line, key):
+    with pytest.raises(
+        SettingsError, match=rf'saber.yaml, line {line}: key "{key}" is given twice'
+    ):
+        load(text)
+
+
+@pytest.mark.parametrize("load_registry", [load_judges, load_retrievers])
+def test_oracle_is_reserved(tmp_path, load_registry):
+    path = tmp_path / "registry.yaml"
+    kind = "judges" if load_registry is load_judges else "retrievers"
+    rest = "" if kind == "judges" else ", retriever: bm25"
+    path.write_text(f"{kind}: [{{slug: oracle{rest}}}]")
+    with pytest.raises(SettingsError, match=rf"{kind}.0.slug: .*'oracle'"):
+        load_registry(path)
+
+
+def test_a_registry_without_a_judge(tmp_path):
+    path = tmp_path / "judges.yaml"
+    path.write_text("judges: []")
+    with pytest.raises(SettingsError, match=r"judges\.yaml lists no judge"):
+        load_judges(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -148,6 +215,8 @@ def test_unknown_keys_name_the_nearest_known_one(load, text, message):
         ("ratings: {prior_precision: .inf}", "ratings.prior_precision"),
         ("thresholds: {rule: best}", "thresholds.rule"),
         ("evaluation: {settings: [full]}", "evaluation.settings.0"),
+        ("evaluation: {settings: []}", "evaluation.settings"),
+        ("ledger: {mode: dead}", "ledger.mode"),
         ("corpus: {files: [{source: x}]}", "corpus.files.0.path"),
         ("partitions: {corpus_shards: 100}", "partitions.corpus_shards"),
     ],

@@ -86,6 +86,25 @@ def test_a_topic_unknown_to_pinned_statistics_counts_once() -> None:
     assert content[grown.index["z/new"]] == pytest.approx(math.log(5))
 
 
+def test_a_topic_is_never_more_informative_than_one_below_it() -> None:
+    pinned = topic_statistics(INDEX, TREE)
+    grown = make_tree("n", "n/a", "n/a/b", "n/z")  # a new topic above old ones with new ids
+    content = information_content(pinned, grown)
+    for node in range(len(grown.node_ids)):
+        if grown.parent[node] >= 0:
+            assert content[grown.parent[node]] <= content[node]
+    mixed = pl.concat(
+        [
+            pinned.filter(pl.col("node_id") != "a"),
+            pl.DataFrame(
+                {"node_id": ["a"], "count": [1], "information_content": [9.0]}, schema=pinned.schema
+            ),
+        ]
+    )
+    content = information_content(mixed, TREE)
+    assert content[TREE.index["a"]] == min(content[TREE.index["a/b"]], content[TREE.index["a/d"]])
+
+
 def test_no_annotations_at_all() -> None:
     index = make_index({"doc_id": "p", "words": ["x"]}, {"doc_id": "q", "words": ["x"]})
     statistics = topic_statistics(index, TREE)
