@@ -29,7 +29,8 @@ _TABLE_KEY = "saber/table"
 _ABANDONED_S = 60
 """A file that was begun longer ago, and is not finished, has no writer."""
 _CHECK_FAILED = "DagsterAssetCheckFailedError"
-_INTERRUPTED = "DagsterExecutionInterruptedError"
+_INTERRUPTED = "Execution was interrupted"
+"""What Dagster says of a run that a Ctrl-C ended."""
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """A build shows progress instead of Dagster's log, which is kept with the run all the same."""
 
@@ -160,14 +161,17 @@ def _run(
     watch(Event("run", names, partition))
     forget_peak()
     start = time.monotonic()
-    result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
-        instance=instance,
-        partition_key=partition,
-        asset_selection=[dg.AssetKey(list(node.key)) for node in nodes],
-        raise_on_error=False,
-        run_config=_QUIET,
-        tags=BUILD_TAGS,
-    )
+    try:
+        result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
+            instance=instance,
+            partition_key=partition,
+            asset_selection=[dg.AssetKey(list(node.key)) for node in nodes],
+            raise_on_error=False,
+            run_config=_QUIET,
+            tags=BUILD_TAGS,
+        )
+    except dg.DagsterExecutionInterruptedError:
+        raise KeyboardInterrupt from None
     record = RunRecord(partition, time.monotonic() - start, peak_mib(), costs)
     for event in result.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
@@ -182,7 +186,7 @@ def _run(
         costs[steps[str(event.step_key)]].seconds = event.step_success_data.duration_ms / 1000
     watch(Event("done", names, partition))
     failures = [(e.step_key, e.step_failure_data.error) for e in result.get_step_failure_events()]
-    if any(error and error.cls_name == _INTERRUPTED for _, error in failures):
+    if any(_INTERRUPTED in (event.message or "") for event in result.all_events):
         raise KeyboardInterrupt
     problems = [
         f"{steps[str(step)]}{f' {partition}' if partition else ''}: {_reason(error)}"

@@ -92,13 +92,8 @@ def run_build(home: Home, quiet: bool = False, **selects: Any) -> "BuildReport":
         quiet: whether to show no progress.
         **selects: what to build: arguments of ``materialize.build``.
     """
-    from dagster import DagsterExecutionInterruptedError
-
-    try:
-        with redirect_stdout(sys.stderr):
-            return _run_build(home, quiet, selects)
-    except DagsterExecutionInterruptedError:
-        raise KeyboardInterrupt from None
+    with redirect_stdout(sys.stderr):
+        return _run_build(home, quiet, selects)
 
 
 def _run_build(home: Home, quiet: bool, selects: dict[str, Any]) -> "BuildReport":
