@@ -22,6 +22,7 @@ from saber_dagster.instance import (
     instance_of,
     recorded_versions,
 )
+from saber_dagster.interrupts import remembered_interrupts
 from saber_dagster.releases import list_releases, release_of
 from saber_dagster.tables import TableStore
 
@@ -108,7 +109,7 @@ def build(
     """
     report = BuildReport()
     start = time.monotonic()
-    with home.locked():
+    with home.locked(), remembered_interrupts() as interrupted:
         home.found()
         _check_release(home, until, new_release)
         _sweep(home)
@@ -136,6 +137,8 @@ def build(
             for partition, nodes in runs.items():
                 record, problems = _run(defs, instance, partition, nodes, watch)
                 report.runs.append(record)
+                if interrupted():
+                    raise KeyboardInterrupt
                 failures += problems
             failures += [
                 f"{s.node.name}{f' {s.partition}' if s.partition else ''}: {s.reason}"
