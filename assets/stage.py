@@ -175,7 +175,7 @@ def stage(
                 data_version=data_version,
                 rows=frame.height,
                 inputs={k: v for table in loaded.values() for k, v in table.versions.items()},
-                run_id=context.run_id,
+                run_id=context.run.run_id,
                 failed_checks=tuple(
                     f"{check.name}: {check.description}"
                     for check in made.checks

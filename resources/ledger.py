@@ -18,4 +18,4 @@ class LedgerResource(dg.ConfigurableResource[Ledger]):
         """A session for the partition and run of a step."""
         partition = context.partition_key if context.has_partition_key else "all"
         mode: Mode = "replay" if self.mode == "replay" else "live"
-        return Ledger(Path(self.root)).session(engine, stage, partition, context.run_id, mode)
+        return Ledger(Path(self.root)).session(engine, stage, partition, context.run.run_id, mode)
