@@ -11,10 +11,11 @@ import polars as pl
 from dagster_shared.utils.warnings import BetaWarning, PreviewWarning
 
 from resources.parquet_io import TABLE_KEY, LoadedTable, StoredTable
+from saber_dagster import releases
 from saber_dagster.automation import follow_inputs
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
-from saber_dagster.freshness import Key, Node, report
+from saber_dagster.freshness import Key, Node, states
 from saber_dagster.hashing import digest
 from saber_dagster.home import Home
 from saber_dagster.partitions import corpus_shards, query_partitions
@@ -117,7 +118,7 @@ def stage(
         resources: keys of the resources that the function takes from its context.
         pool: concurrency pool; an asset with one calls an engine and never starts by itself.
         published: others rely on the table's name and figures: it is made only while all tables
-            upstream are fresh, and never starts by itself.
+            upstream, up to a pinned release, are fresh, and never starts by itself.
         checks: what the returned checks may be.
         description: what the table says; default: its contract's description.
         tags: asset tags.
@@ -243,15 +244,17 @@ def _refuse_if_behind(site: Site, key: Key) -> None:
     Raises:
         SaberError: naming an upstream partition that is not fresh.
     """
+    release = releases.release_of(site.home.releases, site.settings)
+    pinned = releases.PINNED_ASSETS if release.complete else set()
     above: set[Key] = set()
-    waiting = list(site.graph[key].parents)
+    waiting = [] if key in pinned else list(site.graph[key].parents)
     while waiting:
         parent = waiting.pop()
-        if parent not in above:
+        if parent not in above and parent not in pinned:
             above.add(parent)
             waiting += site.graph[parent].parents
-    graph = {name: node for name, node in site.graph.items() if name in above}
-    for state in report(site.store, graph):
+    nodes = [node for name, node in site.graph.items() if name in above]
+    for state in states(site.store, site.graph, nodes):
         if state.condition != "fresh":
             raise SaberError(
                 f"{'/'.join(key)} is made from fresh tables only, and"

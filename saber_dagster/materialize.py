@@ -23,7 +23,7 @@ from saber_dagster.instance import (
     recorded_versions,
 )
 from saber_dagster.interrupts import remembered_interrupts
-from saber_dagster.releases import list_releases, release_of
+from saber_dagster.releases import PINNED_ASSETS, list_releases, release_of
 from saber_dagster.tables import TableStore
 
 _TABLE_KEY = "saber/table"
@@ -258,7 +258,10 @@ def _refuse_without_inputs(
         for parent in node.parents
         if not until(graph[parent])
     }
+    pinned = set() if absent else PINNED_ASSETS
     for state in states(store, graph, outside.values(), absent):
+        if state.condition == "stale" and state.node.key in pinned:
+            continue  # it hands out the release, whatever has changed upstream
         if state.condition != "fresh":
             raise SaberError(
                 f"{state.node.name}{f' {state.partition}' if state.partition else ''} is"

@@ -22,6 +22,9 @@ from saber_dagster.settings import Settings
 PINNED = ("topic_statistics", "thresholds", "query_set", "candidate_sets", "release_texts")
 """The tables of a release."""
 
+PINNED_ASSETS = {("release" if name == "release_texts" else name,) for name in PINNED}
+"""The assets that hand out a complete release: what lies upstream of them does not matter then."""
+
 SETTINGS_READ = (
     "seed",
     "domains",

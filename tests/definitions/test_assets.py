@@ -170,15 +170,36 @@ def test_lanes_do_not_run_without_their_release(home, job):
     assert (home.files(), home.replies()) == before
 
 
-@pytest.mark.parametrize("asset", ["release", "leaderboard"])
-def test_what_others_rely_on_is_not_made_alone_from_what_is_not_fresh(home, asset):
-    assert home.launch(asset) == ""
-    home.change(summaries={"max_words": 20})
+def test_a_release_is_not_made_from_what_is_not_fresh(home):
+    home.change(release="r2", summaries={"max_words": 20})
     before = home.files()
-    why = home.launch(asset)
+    why = home.launch("release")
     assert "SaberError" in why
     assert "summaries:c00 is stale" in why
     assert home.files() == before
+
+
+def test_a_board_is_not_made_from_what_is_not_fresh(home):
+    assert home.launch("leaderboard") == ""
+    home.change(tournament={"rounds": 5})
+    before = home.files()
+    why = home.launch("leaderboard")
+    assert "SaberError" in why
+    assert "tournament_rounds" in why
+    assert "is stale" in why
+    assert home.files() == before
+
+
+def test_what_changes_above_a_pinned_release_does_not_hold_up_lanes_and_board(
+    home, corpus, tmp_path
+):
+    home.use(corpus, write_problems(tmp_path / "more.jsonl", 50, 60))
+    home.change(summaries={"max_words": 20})
+    replies = home.replies()
+    assert home.launch("leaderboard") == ""
+    assert home.job("evaluate") == ""
+    assert home.job("rejudge") == ""
+    assert home.replies() == replies, "nothing was asked"
 
 
 def test_a_release_that_cannot_be_made_leaves_the_old_one_named(home):
