@@ -1,7 +1,8 @@
-"""A Ctrl-C that a library swallows is still a Ctrl-C.
+"""A Ctrl-C takes effect where it is asked for, and none is lost.
 
-Dagster replaces the handler of SIGINT while it works and forgets a signal that comes between two of its
-steps. The wakeup file descriptor, which it leaves alone, gets every signal.
+Python raises KeyboardInterrupt wherever the program happens to be, such as inside a database driver that
+then prints a traceback; and Dagster replaces the handler of SIGINT while it works, and forgets a signal
+that comes between two of its steps. The wakeup file descriptor, which it leaves alone, gets every signal.
 """
 
 import signal
@@ -13,9 +14,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def remembered_interrupts() -> Iterator[Callable[[], bool]]:
-    """Within this context the function tells whether a SIGINT has come since it was last asked.
+    """Within this context a SIGINT raises nothing, and the function tells whether one has come.
 
-    Outside the main thread, which alone gets signals, it always says no.
+    Code that sets a handler of its own meanwhile, as Dagster does around a step, keeps it. Outside the
+    main thread, which alone gets signals, the function always says no.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -25,6 +27,7 @@ def remembered_interrupts() -> Iterator[Callable[[], bool]]:
         reader.setblocking(False)
         writer.setblocking(False)
         before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        handler = signal.signal(signal.SIGINT, lambda *_: None)
 
         def interrupted() -> bool:
             try:
@@ -35,4 +38,5 @@ def remembered_interrupts() -> Iterator[Callable[[], bool]]:
         try:
             yield interrupted
         finally:
+            signal.signal(signal.SIGINT, handler)
             signal.set_wakeup_fd(before)

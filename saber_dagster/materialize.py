@@ -120,6 +120,8 @@ def build(
         absent = absent_assets(home)
         _refuse_without_inputs(store, graph, until, absent)
         for _, level in sorted(_by_level(graph, until).items()):
+            if interrupted():
+                raise KeyboardInterrupt
             seen = recorded_versions(instance, level)
             due = [
                 state

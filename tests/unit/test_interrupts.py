@@ -22,6 +22,14 @@ def test_a_swallowed_interrupt_is_remembered_once(deaf):
         assert not interrupted()
 
 
+def test_an_interrupt_raises_nothing_until_it_is_asked_for():
+    with remembered_interrupts() as interrupted:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_other_signals_are_no_interrupts(deaf):
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     with remembered_interrupts() as interrupted:
