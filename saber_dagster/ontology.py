@@ -268,10 +268,6 @@ class OntologyTree:
             node = int(self.parent[node])
         return tuple(chain)
 
-    def is_ancestor(self, above: int, node: int) -> bool:
-        """Whether ``above`` is ``node`` or one of its ancestors."""
-        return above in self.ancestors(node)
-
     def lca(self, first: int, second: int) -> int:
         """The lowest common ancestor of two nodes; -1 if they have different roots."""
         while first != second:

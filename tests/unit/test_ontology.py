@@ -411,10 +411,6 @@ class TestOntologyTree:
     def test_ancestry(self, tree):
         assert tree.ancestors(2) == (2, 1, 0)
         assert tree.ancestors(0) == (0,)
-        assert tree.is_ancestor(0, 2)
-        assert tree.is_ancestor(2, 2)
-        assert not tree.is_ancestor(2, 0)
-        assert not tree.is_ancestor(3, 2)
 
     def test_lca(self, tree):
         assert tree.lca(2, 3) == 0
