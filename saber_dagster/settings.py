@@ -41,9 +41,14 @@ class ProblemSource(Section):
 
 
 class Corpus(Section):
-    """Where problems come from; no file means the competition problems of champ-dataset."""
+    """Where problems come from: your files, or the built-in sources while there is no file."""
 
     files: tuple[ProblemSource, ...] = ()
+    builtin: tuple[Literal["starter", "champ"], ...] = Field(
+        ("starter", "champ"),
+        min_length=1,
+        description="while files is empty: the starter corpus and the problems of champ-dataset",
+    )
     queries: ProblemSource | None = Field(None, description="only these are queries")
 
 

@@ -1,6 +1,7 @@
 """The sources that the settings name, read as one corpus."""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -8,11 +9,26 @@ from typing import Any
 
 import polars as pl
 
-from saber_dagster.champ import champ_problems
+from saber_dagster import champ, starter
 from saber_dagster.corpus import ProblemFile, build_corpus, read_problems
 from saber_dagster.corpus_queries import apply_queries, read_queries
+from saber_dagster.corpus_rows import Problem
 from saber_dagster.errors import Fault, InputError
 from saber_dagster.settings import Corpus, ProblemSource
+
+
+@dataclass(frozen=True)
+class _Builtin:
+    problems: Callable[[], list[Problem]]
+    identity: Callable[[], str]
+
+
+_BUILTIN: Mapping[str, _Builtin] = {
+    starter.SOURCE: _Builtin(starter.starter_problems, starter.starter_identity),
+    champ.SOURCE: _Builtin(
+        champ.champ_problems, lambda: f"champ-dataset {version('champ-dataset')}"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,9 @@ def read_sources(corpus: Corpus) -> Sources:
         InputError: with all faults of all files; nothing has been written.
     """
     files = [_read(source) for source in corpus.files]
-    rows = [row for file in files for row in file.rows] if files else champ_problems()
+    rows = [row for file in files for row in file.rows]
+    if not files:
+        rows = [row for name in corpus.builtin for row in _BUILTIN[name].problems()]
     faults = [fault for file in files for fault in file.faults]
     warnings = [warning for file in files for warning in file.warnings]
     queries = None
@@ -54,7 +72,9 @@ def sources_identity(corpus: Corpus) -> list[Any]:
     """What the sources contain, by SHA-256 of each file; a missing file is ``absent``."""
     named = [*corpus.files, *([corpus.queries] if corpus.queries else [])]
     identity = [_sha(source) for source in named]
-    return identity if corpus.files else [f"champ-dataset {version('champ-dataset')}", *identity]
+    if not corpus.files:
+        identity = [*(_BUILTIN[name].identity() for name in corpus.builtin), *identity]
+    return identity
 
 
 def _read(source: ProblemSource) -> ProblemFile:

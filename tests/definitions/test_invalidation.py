@@ -24,6 +24,7 @@ CHANGES = {
     "partitions.corpus_shards": 3,
     "partitions.query_shards": 2,
     "corpus.files": [{"path": "problems.jsonl"}],
+    "corpus.builtin": ["champ"],
     "corpus.queries": {"path": "queries.jsonl"},
     "ontology.file": "topics.json",
     "ontology.nodes": "nodes.jsonl",

@@ -98,8 +98,8 @@ def test_settings_of_the_queries_hold_for_their_texts(write):
 
 def test_without_files_the_corpus_is_the_shipped_one(write):
     frame = read_sources(Corpus()).frame
-    assert frame.height > 200
-    assert frame["source"].n_unique() == 1
+    assert frame.height > 500
+    assert set(frame["source"]) == {"starter", "champ"}
 
 
 def test_the_identity_is_that_of_the_contents(write, tmp_path):
@@ -112,5 +112,8 @@ def test_the_identity_is_that_of_the_contents(write, tmp_path):
     assert sources_identity(corpus(one, queries=two)) != before
     assert sources_identity(corpus({"path": str(tmp_path / "gone")})) == ["absent"]
     assert sources_identity(corpus({"path": str(tmp_path)})) == ["absent"]
-    assert sources_identity(Corpus())[0].startswith("champ-dataset ")
-    assert len(sources_identity(corpus(queries=two))) == 2
+    starter, champ = sources_identity(Corpus())
+    assert starter.startswith("starter ")
+    assert champ.startswith("champ-dataset ")
+    assert sources_identity(Corpus(builtin=("champ",))) == [champ]
+    assert len(sources_identity(corpus(queries=two))) == 3
