@@ -6,7 +6,10 @@ from itertools import combinations
 import pytest
 
 from saber_dagster.ontology import OntologyTree, build_tree
+from saber_dagster.ontology_check import check_ontology, coverage, shape
 from saber_dagster.ontology_files import read_ontology, shipped_ontology
+from saber_dagster.phrases import stem
+from saber_dagster.starter import starter_entries, starter_techniques
 from saber_dagster.text import words
 
 DOMAINS = ["algebra", "geometry", "number_theory", "combinatorics", "calculus_analysis"]
@@ -23,11 +26,33 @@ def tree(graph):
 
 
 def test_size_and_shape(graph, tree):
-    assert 150 <= len(graph.nodes) <= 190
+    assert len(graph.nodes) >= 800
     assert graph.repairs == {}
-    parents = Counter(child for _, child in graph.edges)
-    assert sum(count > 1 for count in parents.values()) >= 12
-    assert 2 <= tree.depth.max() <= 4
+    assert shape(graph, tree).several_parents >= 60
+    assert tree.depth.max() <= 5
+    assert len(tree.node_ids) < 1.5 * len(graph.nodes)
+
+
+def test_the_checker_finds_nothing(graph, tree):
+    assert check_ontology(graph, tree) == []
+
+
+def test_scope_notes_name_topics_that_exist(graph):
+    notes = [topic.note for topic in graph.nodes.values() if topic.note]
+    assert len(notes) >= 100
+    assert all(note[0].isupper() and note[-1] in ".)" for note in notes)
+
+
+def test_every_word_of_a_technique_is_a_word_of_a_topic(graph):
+    names = (name for t in graph.nodes.values() for name in (t.label, *t.synonyms))
+    known = {stem(word) for name in names for word in words(name)}
+    wanted = {stem(word) for name in starter_techniques().values() for word in words(name)}
+    assert wanted <= known
+
+
+def test_the_starter_problems_name_topics(tree):
+    texts = [f"{entry.problem}\n{entry.solution}" for entry in starter_entries()]
+    assert coverage(tree, texts).share >= 0.98
 
 
 def test_the_five_domains(graph, tree):
