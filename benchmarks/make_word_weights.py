@@ -10,8 +10,9 @@ import math
 from collections import Counter
 from pathlib import Path
 
-from resources.engines.embedded_words import BREAK, DEFAULT_WEIGHT, formula_groups, read_text
+from resources.engines.embedded_words import DEFAULT_WEIGHT
 from saber_dagster.champ import champ_problems
+from saber_dagster.phrases import BREAK, formula_groups, read_text
 
 TARGET = Path(__file__).parents[1] / "saber_dagster" / "data" / "word_weights.tsv"
 LEAST_PROBLEMS = 2

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "engine-quality.md"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,22 @@ class Row:
         """A figure that must not exceed a bar."""
         ratio = value / baseline if baseline else None
         return cls(name, value, unit, baseline, ratio, bar=bar, holds=value <= bar)
+
+    @classmethod
+    def at_least(
+        cls,
+        name: str,
+        value: float,
+        unit: str,
+        bar: float | None = None,
+        baseline: float | None = None,
+        interval: tuple[float, float] | None = None,
+    ) -> "Row":
+        """A figure that should not fall below a bar, if there is one."""
+        ratio = value / baseline if baseline else None
+        low, high = interval or (None, None)
+        holds = None if bar is None else value >= bar
+        return cls(name, value, unit, baseline, ratio, low, high, bar, holds)
 
 
 def write(name: str, rows: list[Row]) -> None:
@@ -63,3 +80,15 @@ def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"
+
+
+def fill(page: Path, tables: dict[str, list[str]]) -> None:
+    """Put tables between the marks ``<!-- NAME -->`` and ``<!-- end -->`` of a page."""
+    text = page.read_text(encoding="utf-8")
+    for name, lines in tables.items():
+        before, mark, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        if not (mark and end):
+            raise SystemExit(f"{page} has no place for {name}")
+        text = f"{before}{mark}{chr(10).join(lines)}\n{end}{after}"
+    page.write_text(text, encoding="utf-8")

@@ -18,8 +18,8 @@ OVERALL = "overall"
 
 
 BASELINE_WARNING = (
-    "Judged by the embedded baseline, which is not an LLM: it compares words and technique terms, so it"
-    " favours retrievers of its own kind."
+    "Judged by the embedded baseline, which is not an LLM: it compares words, technique names and word"
+    " vectors, so it favours retrievers of its own kind."
 )
 """What stands beside every figure that comes from the embedded engine."""
 

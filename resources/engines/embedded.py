@@ -1,4 +1,4 @@
-"""The embedded baseline: answers every task by counting words. It is not an LLM.
+"""The embedded baseline: answers every task by words and static vectors. It is not an LLM.
 
 It needs no GPU, no key and no download, and its answer is a function of the call and of data files
 in the package. It shows the whole pipeline at work and is a baseline for judges; its benchmarks say
@@ -15,6 +15,7 @@ from typing import Any
 from resources.engines.embedded_judgments import pairwise_judgment
 from resources.engines.embedded_summaries import solution_summary
 from resources.engines.embedded_topics import Candidates, compile_candidates, topic_scores
+from resources.engines.embedded_vectors import vectors_version
 from resources.engines.embedded_words import DATA_FILES
 from saber_dagster.engines import (
     PAIRWISE_JUDGMENT,
@@ -29,19 +30,19 @@ from saber_dagster.errors import SaberError
 from saber_dagster.hashing import canonical_json, digest, sha256_hex
 from saber_dagster.text import stop_words_version
 
-VERSION = 1
+VERSION = 2
 """Raised by hand when code changes an answer; the data files are part of the revision anyway."""
 
 _DESCRIPTIONS = {
-    TOPIC_SCORES: "Weighted mentions of each candidate's names, synonyms and terms below it.",
-    SOLUTION_SUMMARY: "Techniques named in the solution, then its weightiest mathematical words.",
-    PAIRWISE_JUDGMENT: "The document with the larger weighted overlap of words, formulas, methods.",
+    TOPIC_SCORES: "Mentions of each candidate's names and of terms below it, times nearness of vectors.",
+    SOLUTION_SUMMARY: "Techniques named in the solution, then the mathematical words nearest to it.",
+    PAIRWISE_JUDGMENT: "The document whose words, techniques and vector are more like the query's.",
 }
 _MEMOS = 4096
 
 
 class EmbeddedEngine:
-    """An :class:`saber_dagster.engines.Engine` that counts words: a baseline, not an LLM."""
+    """An :class:`saber_dagster.engines.Engine` of words and vectors: a baseline, not an LLM."""
 
     def __init__(self) -> None:
         self._compiled = _ByIdentity(compile_candidates)
@@ -139,4 +140,4 @@ def _description(task: str) -> str:
 def _revision() -> str:
     data = files("saber_dagster").joinpath("data")
     shas = {name: sha256_hex(data.joinpath(name).read_bytes()) for name in DATA_FILES}
-    return f"{VERSION}-{digest([shas, stop_words_version()])}"
+    return f"{VERSION}-{digest([shas, stop_words_version(), vectors_version()])}"

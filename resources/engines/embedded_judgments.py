@@ -1,43 +1,84 @@
 """Preferences of the embedded baseline: which of two documents shares more with the query."""
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
-from resources.engines.embedded_words import formula_groups, read_text, techniques, weight
-from saber_dagster.text import stop_words
+from resources.engines.embedded_vectors import cosine, text_vector
+from resources.engines.embedded_words import techniques, vocabulary, weight
+from saber_dagster.phrases import formula_groups, read_text
 
-TECHNIQUE_WEIGHT = 20.0
-"""What a shared technique counts; a rare word counts about 5."""
+SHARES = {"words": 1.0, "techniques": 0.2, "vectors": 0.05}
+"""What each part counts in a similarity; chosen by ``benchmarks/engine_comparison.py``."""
+MATHEMATICAL = 3.0
+"""What a mathematical word counts, against another of the same rarity."""
+
+Document = tuple[str, str]
+"""Problem and solution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Sets of features, with the sums of their weights."""
+
+    words: frozenset[str]
+    words_sum: float
+    techniques: frozenset[int]
+    techniques_sum: float
 
 
 @lru_cache(maxsize=8192)
-def features(problem: str, solution: str) -> tuple[frozenset[str], float]:
-    """Words, formula parts and techniques of a document, and the sum of their weights."""
-    found: set[str] = set()
-    for sequence in map(read_text, (problem, solution)):
-        found.update(part for part in sequence if len(part) > 1)
-        found |= formula_groups(sequence)
-        names, phrases = techniques().names, techniques().phrases
-        found.update(_technique(names[number]) for number in phrases.count(sequence))
-    found -= stop_words()
-    return frozenset(found), math.fsum(map(_weight, found))
+def features(problem: str, solution: str) -> Features:
+    """Words and formula parts of the solution, and the techniques that both texts name.
+
+    The problem stands in where there is no solution.
+    """
+    main = read_text(solution if solution.strip() else problem)
+    words = frozenset(part for part in main if len(part) > 1) | formula_groups(main)
+    named: set[int] = set()
+    for sequence in (read_text(problem), read_text(solution)):
+        named.update(techniques().phrases.count(sequence))
+    numbers = frozenset(named)
+    return Features(words, math.fsum(map(_worth, words)), numbers, _technique_sum(numbers))
+
+
+def word_overlap(query: Document, document: Document) -> float:
+    """Weighted Jaccard similarity of words and formula parts."""
+    left, right = features(*query), features(*document)
+    shared = math.fsum(map(_worth, left.words & right.words))
+    return _jaccard(shared, left.words_sum, right.words_sum)
+
+
+def technique_overlap(query: Document, document: Document) -> float:
+    """Weighted Jaccard similarity of the techniques that are named; 0 if none is."""
+    left, right = features(*query), features(*document)
+    shared = _technique_sum(left.techniques & right.techniques)
+    return _jaccard(shared, left.techniques_sum, right.techniques_sum)
+
+
+def vector_similarity(query: Document, document: Document) -> float:
+    """Cosine of the vectors of the solutions; of the problems where there is no solution."""
+    left, right = (
+        solution if solution.strip() else problem for problem, solution in (query, document)
+    )
+    return cosine(text_vector(left), text_vector(right))
 
 
 @lru_cache(maxsize=65_536)
-def similarity(query: tuple[str, str], document: tuple[str, str]) -> float:
-    """Weighted Jaccard similarity in [0, 1] of two (problem, solution), to 9 decimals.
+def similarity(query: Document, document: Document) -> float:
+    """Weighted mean of the three, to 9 decimals.
 
     Sums are exactly rounded, so that no order of summation can decide between two documents.
     """
-    (left, left_sum), (right, right_sum) = features(*query), features(*document)
-    shared = math.fsum(map(_weight, left & right))
-    total = left_sum + right_sum - shared
-    return round(shared / total, 9) if total > 0.0 else 0.0
+    parts = (
+        SHARES["words"] * word_overlap(query, document),
+        SHARES["techniques"] * technique_overlap(query, document),
+        SHARES["vectors"] * vector_similarity(query, document),
+    )
+    return round(math.fsum(parts) / math.fsum(SHARES.values()), 9)
 
 
-def pairwise_judgment(
-    query: tuple[str, str], first: tuple[str, str], second: tuple[str, str]
-) -> str:
+def pairwise_judgment(query: Document, first: Document, second: Document) -> str:
     """A verdict in the grammar of :mod:`saber_dagster.replies`; "=" if the similarities are equal.
 
     Swapping the two documents swaps the verdict.
@@ -50,9 +91,16 @@ def pairwise_judgment(
     )
 
 
-def _technique(name: str) -> str:
-    return "technique: " + name
+def _jaccard(shared: float, left: float, right: float) -> float:
+    total = left + right - shared
+    return shared / total if total > 0.0 else 0.0
 
 
-def _weight(feature: str) -> float:
-    return TECHNIQUE_WEIGHT if feature.startswith("technique: ") else weight(feature)
+@lru_cache(maxsize=65_536)
+def _worth(token: str) -> float:
+    return math.sqrt(weight(token)) * (MATHEMATICAL if token in vocabulary() else 1.0)
+
+
+def _technique_sum(numbers: frozenset[int]) -> float:
+    weights = techniques().weights
+    return math.fsum(weights[number] for number in numbers)

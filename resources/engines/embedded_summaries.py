@@ -1,21 +1,20 @@
-"""Summaries of the embedded baseline: techniques and weighty mathematical words of a solution."""
+"""Summaries of the embedded baseline: techniques and telling mathematical words of a solution."""
 
 import math
-from collections import Counter
 from functools import lru_cache
 
-from resources.engines.embedded_words import read_text, techniques, vocabulary, weight
+from resources.engines.embedded_vectors import cosine, text_vector
+from resources.engines.embedded_words import techniques, vocabulary
+from saber_dagster.phrases import read_text
 from saber_dagster.replies import MAX_SUPPORTING_IDEAS
 from saber_dagster.text import content_words
 
-CORE_WORDS = 10
+CORE_WORDS = 14
 """Content words of a core idea, techniques included, where the texts have as many."""
 LEAST_WORDS = 4
 """A solution with fewer has no core idea."""
-CORE_TECHNIQUES = 2
+CORE_TECHNIQUES = 3
 KEYWORDS = 6
-PROBLEM = 0.5
-"""What a word of the problem counts, against one of the solution."""
 
 
 @lru_cache(maxsize=4096)
@@ -25,7 +24,7 @@ def solution_summary(problem: str, solution: str, max_words: int = 30) -> str:
     Every word shown is from the package's lists, so no text of a document gets into the reply. The
     words between are stop words of summaries: they do not count when two summaries are compared.
     """
-    names, words = rank_techniques(solution), _rank_words(problem, solution)
+    names, words = rank_techniques(solution), rank_words(problem, solution)
     core, shown = names[:CORE_TECHNIQUES], []
     content = set(content_words(" ".join(core)))
     for word in words:
@@ -63,22 +62,22 @@ def rank_techniques(solution: str) -> list[str]:
     return sorted(worth, key=lambda name: (-round(worth[name], 9), name))
 
 
-def _rank_words(problem: str, solution: str) -> list[str]:
+def rank_words(problem: str, solution: str) -> list[str]:
+    """Mathematical words of both texts, those first whose vector is nearest to the solution's."""
     shown = vocabulary()
-    counts: dict[str, float] = {}
-    for text, share in ((solution, 1.0), (problem, PROBLEM)):
-        for stem, times in Counter(read_text(text)).items():
-            if stem in shown:
-                counts[stem] = counts.get(stem, 0.0) + share * times
-    worth = {shown[stem]: weight(stem) * (1 + math.log1p(n)) for stem, n in counts.items()}
-    return sorted(worth, key=lambda word: (-round(worth[word], 9), word))
+    found = {shown[part] for part in read_text(solution) + read_text(problem) if part in shown}
+    centre = text_vector(solution)
+    return sorted(found, key=lambda word: (-round(cosine(text_vector(word), centre), 9), word))
 
 
 def _sentence(core: list[str], words: list[str]) -> str:
     parts = []
     if core:
-        parts.append("Use " + " with ".join(core))
+        parts.append("Use " + _listed(core))
     if words:
-        listed = ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else words[0]
-        parts.append(("consider " if parts else "Consider ") + listed)
+        parts.append(("consider " if parts else "Consider ") + _listed(words))
     return "; ".join(parts) + "."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]

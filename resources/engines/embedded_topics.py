@@ -5,26 +5,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resources.engines.embedded_words import Phrases, phrase, read_text, weight
+import numpy as np
+
+from resources.engines.embedded_vectors import Vector, text_vector, unit
+from resources.engines.embedded_words import weight
+from saber_dagster.phrases import Phrases, phrase, read_text
 
 BELOW = 0.6
 """What a mention of something below a candidate counts, against one of its own names."""
 HALF = 3.0
 """Evidence at which a score is one half."""
 SOLUTION = 0.5
-"""What a mention in the solution counts, against one in the problem."""
+"""What a mention or vector of the solution counts, against one of the problem."""
+VECTORS = 2.0
+"""How much the vectors decide: evidence is multiplied by exp(VECTORS * cosine)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Candidates of a call, ready for many texts.
 
-    ``evidence[p]`` lists for phrase p the candidates that it speaks for, and how much.
+    ``evidence[p]`` lists for phrase p the candidates that it speaks for, and how much. ``vectors``,
+    of shape (size, 256), are of their names and the terms below them.
     """
 
     size: int
     phrases: Phrases
     evidence: tuple[tuple[tuple[int, float], ...], ...]
+    vectors: Vector
 
 
 def compile_candidates(candidates: Sequence[Mapping[str, Any]]) -> Candidates:
@@ -49,14 +57,18 @@ def compile_candidates(candidates: Sequence[Mapping[str, Any]]) -> Candidates:
         worth = math.fsum(map(weight, words)) / len(shares)
         evidence.append(tuple((number, share * worth) for number, share in shares.items()))
     numbers = {words: number for number, words in enumerate(speaks)}
-    return Candidates(len(candidates), Phrases.compile(numbers), tuple(evidence))
+    vectors = np.array([_vector(candidate) for candidate in candidates])
+    return Candidates(len(candidates), Phrases.compile(numbers), tuple(evidence), vectors)
 
 
-def topic_scores(problem: str, solution: str, candidates: Candidates) -> list[float]:
+def topic_scores(
+    problem: str, solution: str, candidates: Candidates, vectors: float = VECTORS
+) -> list[float]:
     """Scores in [0, 1] of the candidates; all 0 where no name occurs.
 
     A mention counts the sum of its words' weights, shared among the candidates that it speaks for;
-    n mentions count as sqrt(n). Evidence e gives the score e / (e + HALF).
+    n mentions count as sqrt(n). The sum is multiplied by exp(vectors * (c - c_max)), c being the cosine
+    of text and candidate. Evidence e gives the score e / (e + HALF).
     """
     mentions: dict[int, float] = {}
     for text, share in ((problem, 1.0), (solution, SOLUTION)):
@@ -66,5 +78,24 @@ def topic_scores(problem: str, solution: str, candidates: Candidates) -> list[fl
     for number, count in mentions.items():
         for candidate, worth in candidates.evidence[number]:
             found[candidate].append(worth * math.sqrt(count))
-    totals = map(math.fsum, found)
+    near = nearness(problem, solution, candidates)
+    best = max(near, default=0.0)
+    totals = [
+        math.fsum(worths) * math.exp(vectors * (c - best))
+        for worths, c in zip(found, near, strict=True)
+    ]
     return [round(total / (total + HALF), 4) for total in totals]
+
+
+def nearness(problem: str, solution: str, candidates: Candidates) -> list[float]:
+    """Cosines of the texts and each candidate, to 9 decimals."""
+    text = unit(text_vector(problem) + SOLUTION * text_vector(solution))
+    return [round(value, 9) for value in (candidates.vectors @ text).tolist()]
+
+
+def _vector(candidate: Mapping[str, Any]) -> Vector:
+    names = [text_vector(name) for name in (candidate["label"], *candidate["synonyms"])]
+    own = np.mean(names, axis=0)
+    if candidate["terms"]:
+        own = own + np.mean([text_vector(name) for name in candidate["terms"]], axis=0)
+    return unit(own)

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.engines.embedded import EmbeddedEngine
-from resources.engines.embedded_words import Phrases
 from saber_dagster.engines import PAIRWISE_JUDGMENT, SOLUTION_SUMMARY, TOPIC_SCORES, Call
+from saber_dagster.phrases import Phrases
 from saber_dagster.replies import parse_summary, parse_topic_scores, parse_verdict
 
 pytestmark = pytest.mark.property
