@@ -15,10 +15,12 @@ import polars as pl
 from saber_dagster.contracts import TABLES
 from saber_dagster.corpus_files import file_stem, read_records
 from saber_dagster.corpus_rows import (
+    CORPUS,
     FIELDS,
     UNKNOWN_LICENCE,
     Problem,
     check_records,
+    misspelt_columns,
     normalize,
     repeated_ids,
     warnings_of,
@@ -36,7 +38,6 @@ __all__ = [
     "read_problems",
 ]
 
-REQUIRED = ("id", "problem", "solution")
 ID_DIGITS = 20
 NO_MAPPING: Mapping[str, str] = MappingProxyType({})
 _DUPLICATES = ("source", "source_id", "kept_source", "kept_source_id")
@@ -84,11 +85,12 @@ def read_problems(
     """
     source = source or file_stem(path)
     records = read_records(path, {name: mapping.get(name, name) for name in FIELDS})
-    checked, faults = check_records(records, mapping, REQUIRED, source)
+    checked, faults = check_records(records, mapping, CORPUS, source)
     rows = [
         to_problem(texts, records.file, row, source, language, licence) for row, texts in checked
     ]
-    return ProblemFile(rows, faults, warnings_of(rows))
+    warnings = misspelt_columns(records, mapping, CORPUS) + warnings_of(rows)
+    return ProblemFile(rows, faults, warnings)
 
 
 def to_problem(

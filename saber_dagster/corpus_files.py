@@ -3,7 +3,6 @@
 What the fields must contain is checked in :mod:`saber_dagster.corpus_rows`.
 """
 
-import csv
 import gzip
 import io
 import json
@@ -16,17 +15,23 @@ from typing import Any
 
 import polars as pl
 
+from saber_dagster.csv_rows import csv_rows
 from saber_dagster.errors import Fault
+from saber_dagster.json_text import RepeatedKeys, decode
 
 EXTENSIONS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 """Formats of a problem file. All but Parquet may be compressed: ``.jsonl.gz``."""
 ID_LIST = ".txt"
 """A list of ids, one a line; for queries only."""
 
-_JSON = json.JSONDecoder(strict=False)  # raw control characters are reported with their field
 _SEPARATORS = (";", "\t", ",")
 _ENCODING_REMEDY = "Save the file as UTF-8"
 _AGAIN = "Copy or write the file again"
+_MAGIC = (
+    (b"PAR1", "a Parquet file", "Name it .parquet"),
+    (b"\x1f\x8b", "gzip", "Add .gz to its name, as in .jsonl.gz"),
+    (b"PK\x03\x04", "a ZIP archive or a spreadsheet", "Unpack it, or export the sheet as CSV"),
+)
 
 
 @dataclass
@@ -85,8 +90,8 @@ def read_records(path: Path, columns: Mapping[str, str], id_lists: bool = False)
         return records
     if extension == ".parquet":
         _parquet(records, data, columns)
-    elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        records.fault(0, "is UTF-16", _ENCODING_REMEDY)
+    elif disguise := other_format(data):
+        records.fault(0, *disguise)
     else:
         data = data.removeprefix(b"\xef\xbb\xbf")
         if extension == ID_LIST:
@@ -98,6 +103,16 @@ def read_records(path: Path, columns: Mapping[str, str], id_lists: bool = False)
     if not records.rows and not records.faults:
         records.fault(0, "has no rows", "Add rows or take it off the list of files")
     return records
+
+
+def other_format(data: bytes) -> tuple[str, str] | None:
+    """Problem and remedy for data that are no UTF-8 text by their first bytes."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0\0" in (data[:4:2], data[1:4:2]):
+        return "is UTF-16 or UTF-32", _ENCODING_REMEDY
+    for magic, what, remedy in _MAGIC:
+        if data.startswith(magic):
+            return f"is {what}, whatever its name says", remedy
+    return None
 
 
 def _read_bytes(records: Records, path: Path) -> bytes | None:
@@ -133,10 +148,11 @@ def _lines(records: Records, data: bytes) -> Iterator[tuple[int, str]]:
             try:
                 yield row, raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                records.fault(row, _undecodable(raw[error.start]), _ENCODING_REMEDY)
+                records.fault(row, undecodable(raw[error.start]), _ENCODING_REMEDY)
 
 
-def _undecodable(byte: int) -> str:
+def undecodable(byte: int) -> str:
+    """What is wrong with a line that has this byte."""
     return f"has the byte 0x{byte:02x}, which is not UTF-8"
 
 
@@ -155,80 +171,77 @@ def _jsonl(records: Records, data: bytes, columns: Mapping[str, str]) -> None:
         return records.fault(0, "has JSON objects that span several lines", remedy)
     names: dict[str, None] = {}
     cut_off = 0 if data.endswith(b"\n") else data.count(b"\n") + 1
+    strange = known = 0
     for row, line in _lines(records, data):
+        line = line.rstrip("\r\n")
         try:
-            value = _JSON.decode(line)
+            value = decode(line)
         except (ValueError, RecursionError) as error:
+            strange += not line.lstrip().startswith("{")
             records.fault(row, *_broken_json(error, line, row == cut_off))
             continue
+        known += 1
         if not isinstance(value, dict):
             remedy = 'Write an object such as {"id": "1", "problem": "…", "solution": "…"}'
-            records.fault(row, f"is {kind(value)}, not a JSON object", remedy)
+            records.fault(row, f"is {kind_of(value)}, not a JSON object", remedy)
             continue
+        if isinstance(value, RepeatedKeys):
+            records.faults.append(value.fault(records.file, row, ""))
         names.update(dict.fromkeys(value))
         _add(records, row, value, columns)
     records.columns = list(names)
+    if strange > 1 and len(records.faults) == strange and not known:
+        first = records.faults[0].problem
+        records.faults.clear()
+        remedy = "Write one object per line, or name the file by its format, such as .csv"
+        records.fault(0, f"has no line that is JSON; the first {first}", remedy)
     return None
 
 
 def _broken_json(error: Exception, line: str, last: bool) -> tuple[str, str]:
     """Problem and remedy for a line that is no JSON."""
-    if last and line.lstrip().startswith("{") and not line.rstrip().endswith("}"):
-        return "ends in the middle of a JSON object: the file was cut off", _AGAIN
+    if line.lstrip().startswith("{") and not line.rstrip().endswith("}"):
+        where = ": the file was cut off" if last else ""
+        return f"ends in the middle of a JSON object{where}", _AGAIN
     if not isinstance(error, json.JSONDecodeError):
         return "is JSON that nests too deeply or has too long a number", "Write a flat object"
     remedy = "Write the line with a JSON library"
     if "escape" in error.msg:
         remedy = r"Double the backslash of LaTeX commands in JSON: \\sum, or use a JSON library"
+    elif "Extra data" in error.msg:
+        remedy = r"Write one object per line, with a line feed (\n) after each"
     return f"is not valid JSON ({error.msg.rstrip(':')}, column {error.colno})", remedy
 
 
 def _csv(records: Records, data: bytes, columns: Mapping[str, str], delimiter: str) -> None:
-    csv.field_size_limit(2**31 - 1)  # a process-wide limit of 131,072 characters otherwise
+    text = data.decode("utf-8", errors="surrogateescape")
+    lines = list(io.StringIO(text, newline=""))
     bad: set[int] = set()
-
-    def lines() -> Iterator[str]:
-        text = data.decode("utf-8", errors="surrogateescape")
-        for row, line in enumerate(io.StringIO(text, newline=""), 1):
-            try:
-                line.encode("utf-8")
-            except UnicodeEncodeError as error:
-                bad.add(row)
-                records.fault(row, _undecodable(ord(line[error.start]) & 0xFF), _ENCODING_REMEDY)
-            yield line
-
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
-    header: list[str] | None = None
-    while True:
-        start = reader.line_num + 1
+    for row, line in enumerate(lines, 1):
         try:
-            cells = next(reader)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            remedy = "Put the cell into double quotes and double the quotes inside"
-            records.fault(start, f"is not valid CSV ({error})", remedy)
-            cells = []
-        undecodable = not bad.isdisjoint(range(start, reader.line_num + 1))
-        if header is None and records.faults:
-            break  # without its header, the rest cannot be told apart
-        if not cells or undecodable:
+            line.encode("utf-8")
+        except UnicodeEncodeError as error:
+            bad.add(row)
+            records.fault(row, undecodable(ord(line[error.start]) & 0xFF), _ENCODING_REMEDY)
+    header: list[str] = []
+    for row, cells in csv_rows(lines, delimiter, records.fault, skip=bad):
+        if header:
+            _add(records, row, dict(zip(header, cells, strict=True)), columns)
             continue
-        if header is None:
-            header = records.columns = [cell.strip() for cell in cells]
-            other = next((sign for sign in _SEPARATORS if sign in cells[0]), None)
-            if len(header) == 1 and other:
-                records.fault(start, *_wrong_separator(other, delimiter))
-                break
-            twice = sorted({name for name in header if header.count(name) > 1 and name})
-            if twice:
-                records.fault(start, f"names columns twice: {', '.join(twice)}", "Rename one")
-        elif len(cells) != len(header):
-            problem = f"has {len(cells)} cells, the header has {len(header)}"
-            remedy = f"Quote cells that contain {delimiter!r}, quotes or line breaks"
-            records.fault(start, problem, remedy)
-        else:
-            _add(records, start, dict(zip(header, cells, strict=True)), columns)
+        header = records.columns = [cell.strip() for cell in cells]
+        other = next((sign for sign in _SEPARATORS if sign in cells[0]), None)
+        if header[0].startswith(("{", "[{")):
+            return records.fault(row, "is JSON, not CSV", "Name the file .jsonl")
+        if len(header) == 1 and other:
+            return records.fault(row, *_wrong_separator(other, delimiter))
+        if not set(header) & set(columns.values()):
+            problem = f"has the columns {records.names}, none of {', '.join(columns.values())}"
+            remedy = "Begin with a line of column names, or map them, as in problem=my_column"
+            return records.fault(row, problem, remedy)
+        twice = sorted({name for name in header if header.count(name) > 1 and name})
+        if twice:
+            records.fault(row, f"names columns twice: {', '.join(twice)}", "Rename one")
+    return None
 
 
 def _wrong_separator(found: str, delimiter: str) -> tuple[str, str]:
@@ -261,7 +274,7 @@ def _parquet(records: Records, data: bytes, columns: Mapping[str, str]) -> None:
     return None
 
 
-def kind(value: object) -> str:
+def kind_of(value: object) -> str:
     """What a value is, in words for a message."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"

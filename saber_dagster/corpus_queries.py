@@ -19,7 +19,14 @@ from saber_dagster.corpus import (
     to_problem,
 )
 from saber_dagster.corpus_files import file_stem, read_records
-from saber_dagster.corpus_rows import FIELDS, check_records, repeated_ids, warnings_of
+from saber_dagster.corpus_rows import (
+    FIELDS,
+    QUERIES,
+    check_records,
+    misspelt_columns,
+    repeated_ids,
+    warnings_of,
+)
 from saber_dagster.errors import Fault, InputError
 
 _SUGGESTIONS = 20  # an unknown id costs a comparison with every id; more are not shown anyway
@@ -68,7 +75,7 @@ def read_queries(
     """
     source = source or file_stem(path)
     records = read_records(path, {name: mapping.get(name, name) for name in FIELDS}, id_lists=True)
-    checked, faults = check_records(records, mapping, ("id",), source)
+    checked, faults = check_records(records, mapping, QUERIES, source)
     rows: list[Reference | Problem] = []
     texts: list[Problem] = []
     for row, fields in checked:
@@ -81,7 +88,7 @@ def read_queries(
             faults.append(Fault(records.file, row, column, "is missing beside a solution", remedy))
         else:
             rows.append(Reference(fields["source"] or None, fields["id"], records.file, row))
-    warnings = warnings_of(texts)
+    warnings = misspelt_columns(records, mapping, QUERIES) + warnings_of(texts)
     unsolved = [text for text in texts if not text.solution]
     if unsolved:
         problem = (

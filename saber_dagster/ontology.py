@@ -33,8 +33,8 @@ class OntologyGraph:
     """An ontology as it was read: a directed acyclic graph from general to specific.
 
     Nodes and edges are sorted, so that the order of rows in the file does not matter. ``repairs``
-    counts what the reader mended: ``byte_order_mark``, ``whitespace``, ``repeated_edges``,
-    ``nodes_without_edges``.
+    counts what the reader mended: ``byte_order_mark``, ``whitespace``, ``composed_characters``,
+    ``repeated_edges``, ``nodes_without_edges``.
     """
 
     nodes: Mapping[str, OntologyNode]

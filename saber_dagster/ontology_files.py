@@ -1,136 +1,50 @@
 """Readers of ontology files: edge lists and nested JSON, checked and turned into one graph."""
 
-import csv
-import io
-import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from saber_dagster.errors import Fault, InputError, SaberError
+from saber_dagster.errors import InputError, SaberError
+from saber_dagster.json_text import decode
 from saber_dagster.ontology import OntologyGraph, OntologyNode, find_cycle
+from saber_dagster.ontology_source import SourceFile
 
 Format = Literal["tsv", "csv", "jsonl", "json"]
-_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
-
-
-class _File:
-    """One input file, and where its faults and repairs are noted."""
-
-    def __init__(self, path: Path, faults: list[Fault], repairs: Counter[str]) -> None:
-        self.path, self.faults, self.repairs = path, faults, repairs
-
-    def fault(self, row: int, field: str, problem: str, remedy: str) -> None:
-        self.faults.append(Fault(str(self.path), row, field, problem, remedy))
-
-    def read(self) -> str:
-        """The file's text without byte order mark; empty, with a fault, if there is none."""
-        try:
-            text = self.path.read_bytes().decode("utf-8")
-        except OSError as error:
-            self.fault(0, "", f"cannot be read ({error.strerror})", "Check path and permissions")
-            return ""
-        except UnicodeDecodeError as error:
-            row = error.object[: error.start].count(b"\n") + 1
-            self.fault(row, "", "is not UTF-8", "Save the file as UTF-8")
-            return ""
-        if text.startswith(_BOM):
-            self.repairs["byte_order_mark"] += 1
-            text = text[1:]
-        if not text.strip():
-            self.fault(0, "", "is empty", "Give at least one topic")
-        return text
-
-    def text(self, value: Any, row: int, field: str) -> str:
-        """A value as trimmed text; empty, with a fault, if it is none."""
-        text = " ".join(value.split()) if isinstance(value, str) else ""
-        if not text:
-            kind = "missing" if value is None else f"{type(value).__name__}, not text"
-            problem = f"is {'empty' if isinstance(value, str) else kind}"
-            self.fault(row, field, problem, "Give a text that is not empty")
-        elif bad := _NOT_TEXT.search(text):
-            problem = f"contains U+{ord(bad.group()):04X}, which is not text"
-            self.fault(row, field, problem, "Remove control characters and lone surrogates")
-            return ""
-        elif text != value:
-            self.repairs["whitespace"] += 1
-        return text
-
-    def texts(self, value: Any, row: int, field: str) -> list[str]:
-        """An optional list of texts."""
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self.fault(row, field, "is not a list", 'Write a list of texts: ["…", "…"]')
-            return []
-        return [self.text(item, row, f"{field}[{i}]") for i, item in enumerate(value)]
-
-    def json_lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Line number and object of every line that is one."""
-        for row, line in enumerate(self.read().split("\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                self.fault(row, "", f"is not JSON ({error})", "Write one JSON object per line")
-                continue
-            if isinstance(value, dict):
-                yield row, value
-            else:
-                self.fault(row, "", "is not a JSON object", "Write one JSON object per line")
-
-    def table(self, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Line number and cells by lower-cased column name of every row under the header."""
-        reader = csv.reader(
-            io.StringIO(self.read(), newline=""),
-            delimiter=delimiter,
-            # A quotation mark in a TSV file is text; in a CSV file it quotes.
-            quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL,
-            strict=True,
-        )
-        header: list[str] = []
-        try:
-            for cells in reader:
-                if not any(cell.strip() for cell in cells):
-                    continue
-                if not header:
-                    header = [cell.strip().lower() for cell in cells]
-                    if missing := {"parent", "child"} - set(header):
-                        problem = f"lacks the column(s) {', '.join(sorted(missing))}: {cells}"
-                        remedy = f"Start the file with parent{delimiter}child"
-                        self.fault(reader.line_num, "", problem, remedy.replace("\t", "<tab>"))
-                        return
-                elif len(cells) > len(header):
-                    problem = f"has {len(cells)} cells, the header has {len(header)}"
-                    self.fault(reader.line_num, "", problem, "Quote cells that hold the delimiter")
-                else:
-                    yield reader.line_num, dict(zip(header, cells, strict=False))
-        except csv.Error as error:
-            self.fault(reader.line_num, "", f"cannot be parsed ({error})", "Mend the quotes")
+_MOST_CYCLES = 20
 
 
 class _Draft:
-    """Nodes and edges while files are read; edges keep the row they came from."""
+    """Nodes and edges while files are read; edges keep row and place that they came from."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, OntologyNode] = {}
-        self.edges: dict[tuple[str, str], int] = {}
+        self.edges: dict[tuple[str, str], tuple[int, str]] = {}
         self.references: list[tuple[str, str]] = []
 
-    def add_edge(self, file: _File, parent: str, child: str, row: int) -> None:
+    def add_edge(
+        self, file: SourceFile, parent: str, child: str, row: int, place: str = ""
+    ) -> None:
         if not parent or not child:
             return  # already a fault
         if (parent, child) in self.edges:
             file.repairs["repeated_edges"] += 1
         else:
-            self.edges[parent, child] = row
+            self.edges[parent, child] = row, place
 
-    def read_nodes(self, file: _File) -> None:
+    def refuse_cycles(self, file: SourceFile) -> None:
+        """Note each cycle, with the place of the link that closes it."""
+        edges = dict(self.edges)
+        for _ in range(_MOST_CYCLES):
+            if not (cycle := find_cycle(edges)):
+                return
+            row, place = edges.pop((cycle[-2], cycle[-1]))
+            problem = f"topics form a cycle: {' → '.join(cycle)}"
+            remedy = "Remove one of these links; they go from general to specific"
+            file.fault(row, place, problem, remedy)
+
+    def read_nodes(self, file: SourceFile) -> None:
         rows: dict[str, int] = {}
         for row, item in file.json_lines():
             node = file.text(item.get("id"), row, "id")
@@ -142,9 +56,9 @@ class _Draft:
                 rows[node] = row
                 self.nodes[node] = found
 
-    def read_edges(self, file: _File, kind: str, nodes: Path | None) -> None:
+    def read_edges(self, file: SourceFile, kind: str, nodes: Path | None) -> None:
         if nodes is not None:
-            self.read_nodes(_File(nodes, file.faults, file.repairs))
+            self.read_nodes(SourceFile(nodes, file.faults, file.repairs))
         known = set(self.nodes)
         items = file.json_lines() if kind == "jsonl" else file.table("\t" if kind == "tsv" else ",")
         for row, item in items:
@@ -157,10 +71,10 @@ class _Draft:
                     problem = f"{node!r} is not in {nodes.name}"
                     file.fault(row, field, problem, _remedy(node, known, "Add it there"))
 
-    def read_nested(self, file: _File, title_field: str, links_field: str) -> None:
+    def read_nested(self, file: SourceFile, title_field: str, links_field: str) -> None:
         text = file.read()
         try:
-            top = json.loads(text) if text.strip() else []
+            top = decode(text) if text.strip() else []
         except (ValueError, RecursionError) as error:
             row = getattr(error, "lineno", 0)
             return file.fault(row, "", f"is not JSON ({error})", "Mend it, or use an edge list")
@@ -176,11 +90,11 @@ class _Draft:
                 continue
             for i, item in enumerate(links):
                 place = at if item is top else f"{at}[{i}]"
-                node = self._nested_node(file, item, place, title_field)
+                node = self._nested_node(file, item, place, title_field, links_field)
                 if node is None:
                     continue
                 if parent is not None:
-                    self.add_edge(file, parent, node, 0)
+                    self.add_edge(file, parent, node, 0, place)
                 if (below := item.get(links_field)) is not None:
                     todo.append((below, _join(place, links_field), node))
         for node, place in self.references:
@@ -189,11 +103,14 @@ class _Draft:
                 file.fault(0, place, f"refers to {node!r}, which is no topic", remedy)
         return None
 
-    def _nested_node(self, file: _File, item: Any, place: str, title_field: str) -> str | None:
+    def _nested_node(
+        self, file: SourceFile, item: Any, place: str, title_field: str, links_field: str
+    ) -> str | None:
         """Add one topic and return its id (empty if faulty), or None if it is no object."""
         if not isinstance(item, dict):
             file.fault(0, place, "is not an object", f'Write {{"{title_field}": "…"}}')
             return None
+        file.check_keys(item, 0, place)
         if "ref" in item:
             at = _join(place, "ref")
             if len(item) > 1:
@@ -201,7 +118,7 @@ class _Draft:
             if node := file.text(item["ref"], 0, at):
                 self.references.append((node, at))
             return node
-        found = _node(file, item, 0, place, title_field)
+        found = _node(file, item, 0, place, title_field, links_field)
         given = item.get("id")
         node = found.label if given is None else file.text(given, 0, _join(place, "id"))
         if not node or not found.label:
@@ -216,11 +133,32 @@ class _Draft:
         return node
 
 
-def _node(file: _File, item: Mapping[str, Any], row: int, place: str, label: str) -> OntologyNode:
+def _check_names(
+    file: SourceFile, item: Mapping[str, Any], row: int, place: str, read: Sequence[str], links: str
+) -> None:
+    """Note fields that nobody reads and that somebody surely meant to be read."""
+    absent = [name for name in ("id", "synonyms", "note") if name not in item]
+    for name, value in item.items():
+        if name in read:
+            continue
+        if links and isinstance(value, list) and any(isinstance(part, dict) for part in value):
+            file.fault(row, _join(place, name), "holds topics, but is not read", f"Name it {links}")
+        elif near := get_close_matches(name, absent, 1):
+            file.fault(row, _join(place, name), "is not read", f"Did you mean {near[0]}?")
+
+
+def _node(
+    file: SourceFile, item: Mapping[str, Any], row: int, place: str, label: str, links: str = ""
+) -> OntologyNode:
+    read = ("id", label, "synonyms", "note", links)
+    _check_names(file, item, row, place, read, links)
     synonyms = file.texts(item.get("synonyms"), row, _join(place, "synonyms"))
     note = item.get("note") or None
+    others = [name for name in item if name not in read]
+    near = get_close_matches(label, others, 1)
+    remedy = f"Rename {near[0]}" if near else f"Give the topic a {label}"
     return OntologyNode(
-        label=file.text(item.get(label), row, _join(place, label)),
+        label=file.text(item.get(label), row, _join(place, label), remedy),
         synonyms=tuple(sorted(set(filter(None, synonyms)))),
         note="" if note is None else file.text(note, row, _join(place, "note")),
     )
@@ -264,10 +202,13 @@ def read_ontology(
     kind = format or path.suffix.lower().removeprefix(".")
     if kind not in get_args(Format):
         known = ", ".join(get_args(Format))
-        raise SaberError(f"{path}: unknown ontology format {kind!r}; give format= one of {known}")
+        raise SaberError(
+            f"{path}: unknown ontology format {kind!r}. Use the extension of one of {known}, or name"
+            " the format in ontology.format of saber.yaml"
+        )
     if kind == "json" and nodes is not None:
         raise SaberError(f"{path}: nested JSON names its topics itself; leave out {nodes}")
-    file, draft = _File(path, [], Counter()), _Draft()
+    file, draft = SourceFile(path, [], Counter()), _Draft()
     if kind == "json":
         draft.read_nested(file, title_field, links_field)
     else:
@@ -280,10 +221,7 @@ def read_ontology(
             found = {node: found[node] for node in found.keys() & used}
     if not found and not file.faults:
         file.fault(0, "", "holds no topics", "Give at least one topic")
-    if cycle := find_cycle(draft.edges):
-        problem = f"topics form a cycle: {' → '.join(cycle)}"
-        row = draft.edges[cycle[-2], cycle[-1]]
-        file.fault(row, "", problem, "Remove one of these links; they go from general to specific")
+    draft.refuse_cycles(file)
     if file.faults:
         raise InputError(file.faults)
     return OntologyGraph(

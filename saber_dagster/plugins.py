@@ -10,7 +10,8 @@ import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import canonical_json
@@ -24,6 +25,14 @@ _NOT_THEIRS = (
     *(f"{_ROOT / ours}{os.sep}" for ours in ("saber_dagster", "resources")),
 )
 _MESSAGE_CHARS = 500
+_PLAIN: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text (quote it)",
+    NoneType: "null",
+}
+"""Types of options that are checked before the class sees them, and what a person calls them."""
 
 Value = TypeVar("Value")
 
@@ -80,6 +89,7 @@ def make(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> 
             raise SaberError(
                 f"{what}: option {name} is no JSON value ({error}). Quote it if it is a date"
             ) from error
+    _check_types(factory, options, what)
     given = f"Check its options ({', '.join(options)}) and the class" if options else ""
     return call_user(what, "the class", factory, remedy=given or "Mend the class", **options)
 
@@ -152,6 +162,27 @@ def _check_options(factory: Callable[..., Any], options: Mapping[str, Any], what
         raise SaberError(f"{what} has no option {unknown[0]!r}{hint} {listed}")
     if missing:
         raise SaberError(f"{what} needs the option(s) {', '.join(missing)}. {listed}")
+
+
+def _check_types(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> None:
+    """Refuse an option that is not of the plain types that the class declares for it."""
+    try:
+        declared = get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    except Exception:
+        return  # annotations that cannot be resolved are the user's own affair
+    for name, value in options.items():
+        kind = declared.get(name)
+        kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        if all(kind in _PLAIN for kind in kinds) and not any(_is_a(value, kind) for kind in kinds):
+            wanted = " or ".join(_PLAIN[kind] for kind in kinds)
+            raise SaberError(f"{what}: option {name} is {value!r}; it must be {wanted}")
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Whether a value is of a plain type: an int is a float, too, and a bool is neither."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
 
 
 def _said(error: BaseException) -> str:

@@ -14,7 +14,7 @@ Tagged text, not JSON, because a LaTeX command in a JSON string decodes to a con
 import re
 from dataclasses import dataclass
 
-_SCORE = re.compile(r'<score\s+n="(\d+)"\s*>\s*([^<\s]+)\s*</score>')
+_SCORE = re.compile(r'<score\s+n="([0-9]{1,6})"\s*>\s*([^<\s]+)\s*</score>')
 _VERDICT_OPENS = re.compile(r"<verdict>", re.IGNORECASE)
 _VERDICT_REST = re.compile(r"\s*([12=])\s*</verdict>", re.IGNORECASE)
 _NO_CORE_IDEA = re.compile(r"<no_core_idea\s*/>")

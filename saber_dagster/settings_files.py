@@ -17,6 +17,7 @@ from saber_dagster.settings import (
     Section,
     Settings,
 )
+from saber_dagster.settings_errors import booleans_as_numbers, explain_errors
 from saber_dagster.yaml_files import SettingsError, parse_yaml, read_yaml
 
 __all__ = [
@@ -39,9 +40,7 @@ _Entry = TypeVar("_Entry", Judge, RetrieverEntry)
 
 
 def preset_values(name: str) -> dict[str, Any]:
-    """The values of a preset."""
-    if name not in PRESETS:
-        raise SettingsError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}")
+    """The values of one of :data:`PRESETS`."""
     text = files("saber_dagster").joinpath(f"presets/{name}.yaml").read_text(encoding="utf-8")
     values: dict[str, Any] = parse_yaml(text, name)
     return values
@@ -79,8 +78,11 @@ def settings_from(
         for key in reversed(keys):
             nested = {key: nested}
         values = _merge(values, nested)
-    values = _merge(preset_values(str(values.get("preset", "demo"))), values)
-    return validated(Settings, values, " with ".join([where, *overrides]))
+    where = " with ".join([where, *overrides])
+    preset = values.get("preset", "demo")
+    if preset not in PRESETS:
+        raise SettingsError(f"{where}: unknown preset {preset!r}; there are {', '.join(PRESETS)}")
+    return validated(Settings, _merge(preset_values(preset), values), where)
 
 
 def _overrides(environ: Mapping[str, str]) -> dict[str, list[str]]:
@@ -128,31 +130,12 @@ def load_retrievers(path: Path) -> tuple[RetrieverEntry, ...]:
 def validated(model: type[_Model], values: Mapping[str, Any], where: str) -> _Model:
     """Validate values against a model, with errors that a user can act on."""
     try:
-        return model.model_validate(values)
+        made = model.model_validate(values)
     except ValidationError as error:
-        lines = [_explain(model, item) for item in error.errors()]
-        raise SettingsError(f"{where}: " + "; ".join(lines)) from None
-
-
-def _explain(model: type[BaseModel], item: Any) -> str:
-    place = ".".join(str(part) for part in item["loc"])
-    if item["type"] != "extra_forbidden":
-        return f"{place}: {item['msg']} (found {item['input']!r})"
-    known = _known_keys(model, item["loc"][:-1])
-    near = difflib.get_close_matches(str(item["loc"][-1]), known, 1, 0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
-    return f"unknown key {place!r}; {hint}"
-
-
-def _known_keys(model: type[BaseModel], loc: tuple[Any, ...]) -> list[str]:
-    for part in loc:
-        if isinstance(part, int):
-            continue
-        annotation = model.model_fields[part].annotation
-        for nested in (annotation, *getattr(annotation, "__args__", ())):
-            if isinstance(nested, type) and issubclass(nested, BaseModel):
-                model = nested
-    return sorted(model.model_fields)
+        raise SettingsError(f"{where}: {explain_errors(model, error)}") from None
+    if wrong := "; ".join(booleans_as_numbers(values, made)):
+        raise SettingsError(f"{where}: {wrong}")
+    return made
 
 
 def _unique_slugs(entries: tuple[_Entry, ...], path: Path) -> tuple[_Entry, ...]:

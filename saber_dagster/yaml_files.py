@@ -39,11 +39,25 @@ def parse_yaml(text: str, where: str) -> Any:
             f"{where}, {_line(error)}: key {key} is given twice; {remedy}"
         ) from None
     except MarkedYAMLError as error:
+        tab = "'\\t'" in str(error.problem)
+        hint = "; indent with spaces, not tabs" if tab else ""
         raise SettingsError(
-            f"{where}: not readable as YAML: {error.problem}, {_line(error)}"
+            f"{where}: not readable as YAML: {error.problem}, {_line(error)}{hint}"
         ) from None
+    except RecursionError:
+        raise SettingsError(f"{where}: not readable as YAML: nested too deeply") from None
     except (YAMLError, ValueError) as error:  # ValueError: a date such as 2026-99-99
         raise SettingsError(f"{where}: not readable as YAML: {error}") from None
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+    ) as error:  # a tag such as !!bool
+        raise SettingsError(
+            f"{where}: not readable as YAML: a value does not fit its tag, or a key is a list"
+            f" ({error})"
+        ) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -132,7 +146,10 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{path}: not readable as YAML: {error}") from None
+        row = error.object[: error.start].count(b"\n") + 1
+        raise SettingsError(
+            f"{path}: not readable as YAML: line {row} is not UTF-8; save the file as UTF-8"
+        ) from None
     except OSError as error:
         raise SettingsError(f"{path}: not readable: {error.strerror}") from None
 

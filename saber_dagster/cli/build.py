@@ -55,9 +55,9 @@ def build(
 ) -> None:
     """Materialize whatever is not fresh, and print the leaderboard.
 
-    Without --corpus the home's corpus is used; a new home starts with the 270 competition problems of
-    champ-dataset. Options are kept in saber.yaml of the home. Interrupt it at any time: the next build
-    goes on from there.
+    Without --corpus the home's corpus is used; a new home starts with the starter corpus and the
+    competition problems of champ-dataset. Options are kept in saber.yaml of the home. Interrupt it at
+    any time: the next build goes on from there.
     """
     home = configure(
         current_home(),
@@ -65,7 +65,7 @@ def build(
         queries,
         ontology,
         parse_mapping(mapping),
-        parse_mapping(queries_mapping),
+        parse_mapping(queries_mapping, "--map-queries"),
         preset,
     )
     report = run_build(home, quiet=as_json)

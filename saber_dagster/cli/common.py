@@ -84,12 +84,20 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def parse_mapping(pairs: Sequence[str] | None) -> dict[str, str]:
-    """``["problem=question"]`` → ``{"problem": "question"}``."""
-    mapping = {}
+def parse_mapping(pairs: Sequence[str] | None, option: str = "--map") -> dict[str, str]:
+    """``["problem=question"]`` → ``{"problem": "question"}``.
+
+    Raises:
+        SaberError: if a pair is none, or a field is given twice.
+    """
+    mapping: dict[str, str] = {}
     for pair in pairs or ():
         field, equals, column = pair.partition("=")
         if not (field and equals and column):
-            raise SaberError(f"--map {pair!r}: write FIELD=COLUMN, such as problem=question")
+            raise SaberError(f"{option} {pair!r}: write FIELD=COLUMN, such as problem=question")
+        if field in mapping:
+            raise SaberError(
+                f"{option} names {field} twice, as {mapping[field]!r} and {column!r}; keep one"
+            )
         mapping[field] = column
     return mapping

@@ -3,14 +3,20 @@
 from pathlib import Path
 from typing import Any
 
-from saber_dagster.errors import SaberError
+from rich.markup import escape
+
+from saber_dagster.cli.common import errors
+from saber_dagster.errors import Fault, InputError, SaberError
 from saber_dagster.home import Home
 from saber_dagster.ontology import build_tree
 from saber_dagster.ontology_files import read_ontology
 from saber_dagster.releases import release_of
 from saber_dagster.settings import Settings
+from saber_dagster.settings_files import PRESETS
 from saber_dagster.sources import read_sources
 from saber_dagster.yaml_files import read_yaml
+
+_WARNINGS_SHOWN = 20
 
 
 def configure(
@@ -28,9 +34,11 @@ def configure(
         SaberError: before anything is written, if an option or a file is faulty, the home was made with
             other settings, a pinned release from other files, or a build holds the home.
     """
-    for path in (*(corpus or ()), *(p for p in (queries, ontology) if p)):
-        if not path.is_file():
-            raise SaberError(f"{path} is not a file")
+    if preset and preset not in PRESETS:
+        raise SaberError(f"--preset {preset}: there are {', '.join(PRESETS)}")
+    named = (*(corpus or ()), *(path for path in (queries, ontology) if path))
+    if absent := [str(path) for path in named if not path.is_file()]:
+        raise SaberError(f"{', '.join(absent)}: no such file. Check the path")
     for used, given, option in (
         (corpus, mapping, "--map needs --corpus"),
         (queries, queries_mapping, "--map-queries needs --queries"),
@@ -46,10 +54,9 @@ def configure(
     refuse_overridden("preset", preset, settings.preset)
     if problem := home.mismatch(settings):
         raise SaberError(problem)
-    if corpus or queries:
-        read_sources(settings.corpus)
-    if ontology:
-        _read_ontology(settings)
+    warnings = _check_files(settings, bool(corpus or queries), bool(ontology))
+    for warning in warnings[:_WARNINGS_SHOWN]:
+        errors.print(f"[yellow]warning[/] {escape(str(warning))}", soft_wrap=True, highlight=False)
     with home.locked():
         return home.change_settings(changes)
 
@@ -112,6 +119,32 @@ def _entry(known: Any, file: str, mapping: dict[str, str] | None) -> dict[str, A
     return {**(known or {}), "path": file, **({"mapping": dict(mapping)} if mapping else {})}
 
 
+def _check_files(settings: Settings, sources: bool, ontology: bool) -> list[Fault]:
+    """Read what a build would read; returns the warnings.
+
+    Raises:
+        InputError: with the faults of the sources and of the ontology together.
+    """
+    warnings: list[Fault] = []
+    faults: list[Fault] = []
+    try:
+        if sources:
+            warnings = read_sources(settings.corpus).warnings
+    except InputError as error:
+        faults += error.faults
+    try:
+        if ontology:
+            _read_ontology(settings)
+    except InputError as error:
+        faults += error.faults
+    except SaberError:
+        if not faults:
+            raise
+    if faults:
+        raise InputError(faults)
+    return warnings
+
+
 def _read_ontology(settings: Settings) -> None:
     own = settings.ontology
     assert own.file is not None
@@ -135,7 +168,7 @@ def _refuse_other_corpus(home: Home, files: list[str]) -> None:
     release = release_of(home.releases, home.settings)
     old = [_resolved(source.path) for source in home.settings.corpus.files]
     if release.complete and not set(old or [""]) <= set(files):
-        was = ", ".join(old) or "champ-dataset"
+        was = ", ".join(old or home.settings.corpus.builtin)
         renamed = (
             f"; if a file was only renamed, change its path in {home.settings_file}" if old else ""
         )

@@ -65,13 +65,13 @@ def check(
 
 def _duplicates(rows: list[Problem], left_out: pl.DataFrame) -> list[Fault]:
     """A warning with the number of rows that the build leaves out, if there are any."""
-    ids = set(left_out.select("source", "source_id").iter_rows())
-    same = [row for row in rows if (row.source, row.source_id) in ids]
+    kept = {(row[0], row[1]): row[3] for row in left_out.iter_rows()}
+    same = [row for row in rows if (row.source, row.source_id) in kept]
     if not same:
         return []
     first = same[0]
     problem = (
         f"{len(same)} of {len(rows)} rows have the problem and solution of another row; the first is"
-        f" row {first.row}"
+        f" row {first.row}, {first.source_id!r}, like {kept[first.source, first.source_id]!r}"
     )
     return [Fault(first.file, first.row, "", problem, "The build keeps one of them")]

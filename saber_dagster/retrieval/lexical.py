@@ -5,6 +5,7 @@ that numbers and the names of LaTeX commands are words. Stop words stay: BM25 an
 down themselves.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -25,12 +26,23 @@ class BM25:
     ``ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 (1 - b + b l / L))``.
     A word that no document has adds nothing, and a document without words scores 0. The defaults of
     k1 and b are those of bm25s.
+
+    Args:
+        k1: from 0 (how often a word occurs does not matter) on.
+        b: from 0 (length does not matter) to 1.
+
+    Raises:
+        SaberError: if k1 or b is out of range.
     """
 
     name = "bm25"
     decimals = _DECIMALS
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
+        if not (math.isfinite(k1) and k1 >= 0):
+            raise SaberError(f"k1 is {k1}; it must be a finite number of at least 0")
+        if not 0 <= b <= 1:
+            raise SaberError(f"b is {b}; it must be from 0 (length does not matter) to 1")
         self.k1 = k1
         self.b = b
         self._rows: dict[str, int] = {}

@@ -108,6 +108,46 @@ def test_a_refused_option_leaves_nothing_behind(home, write, tmp_path, before):
             ]
 
 
+def test_faults_of_all_files_are_told_together(home, write, tmp_path):
+    topics = tmp_path / "topics.json"
+    topics.write_text('[{"title": ""}]')
+    options = {
+        "corpus": [write("one.jsonl", row(1, problem=""))],
+        "queries": write("queries.jsonl", {"problem": "p"}),
+        "ontology": topics,
+    }
+    with pytest.raises(InputError) as caught:
+        configure(home, **options)
+    files = [fault.file.rpartition("/")[2] for fault in caught.value.faults]
+    assert files == ["one.jsonl", "queries.jsonl", "topics.json"]
+    topics.write_text('[{"title": "Cooking"}]')
+    with pytest.raises(InputError):
+        configure(home, **options)
+    del options["corpus"], options["queries"]
+    with pytest.raises(SaberError, match="no top-level topic has a domain"):
+        configure(home, **options)
+
+
+def test_warnings_are_told_before_the_build(home, write, capsys):
+    corpus = write("mine.jsonl", row(1))
+    configure(home, [corpus], write("queries.jsonl", row(9, id="p9", solution="")))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "warning" in err
+    assert "licence: 1 of 1 rows have no licence" in err
+    assert "1 of 1 query texts have no solution" in err
+
+
+def test_files_that_are_absent_are_named_together(home, tmp_path):
+    with pytest.raises(SaberError, match=r"a\.jsonl, .*b\.txt: no such file"):
+        configure(home, [tmp_path / "a.jsonl"], tmp_path / "b.txt")
+
+
+def test_a_preset_that_there_is_not_is_refused_by_the_options_name(home):
+    with pytest.raises(SaberError, match=r"^--preset huge: there are demo, paper$"):
+        configure(home, preset="huge")
+
+
 def test_another_preset_is_refused_before_it_is_written(home):
     home.found()
     with pytest.raises(SaberError, match="preset 'demo' → 'paper'"):
@@ -320,6 +360,12 @@ def test_check_counts_exact_duplicates(saber, write):
     (warning,) = json.loads(out)["warnings"]
     assert code == 0
     assert "1 of 3 rows have the problem and solution of another row" in warning["problem"]
+
+
+def test_a_duplicate_is_named_by_the_users_ids(saber, write):
+    path = write("mine.jsonl", row(1, id="a", licence="MIT"), row(1, id="b", licence="MIT"))
+    _, out, _ = saber("corpus", "check", str(path))
+    assert "the first is row 2, 'b', like 'a'" in out
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,11 @@ def test_damaged_gzip(tmp_path, damage):
     assert "gzip" in only(faults(tmp_path, "a.jsonl.gz", damage(raw))).problem
 
 
-def test_utf16(tmp_path):
-    assert only(faults(tmp_path, "a.jsonl", jsonl({}).encode("utf-16"))).problem == "is UTF-16"
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_utf16(tmp_path, name, encoding):
+    found = only(faults(tmp_path, name, jsonl({}, {}).encode(encoding)))
+    assert found.problem == "is UTF-16 or UTF-32"
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.JSONL"])
@@ -126,7 +129,44 @@ def test_reading_changes_nothing_on_disk(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.jsonl", b"PAR1", "is a Parquet file"),
+        ("a.csv", b"PK\x03\x04", "is a ZIP archive or a spreadsheet"),
+        ("a.jsonl", gzip.compress(b"{}"), "is gzip"),
+        ("a.csv", jsonl({}).encode(), "is JSON, not CSV"),
+        ("a.jsonl", b"id,problem,solution\n1,p,s\n", "has no line that is JSON"),
+        ("a.csv", b"1,p,s\n2,q,t\n", "has the columns 1, p, s, none of id, problem"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_one_fault(tmp_path, name, content, problem):
+    assert only(faults(tmp_path, name, content)).problem.startswith(problem)
+
+
 # JSONL
+
+
+def test_a_file_of_broken_lines_that_are_meant_as_json_keeps_its_faults(tmp_path):
+    found = faults(tmp_path, "a.jsonl", '{"problem": "\\sum"}\n{"problem": "\\int"}\n')
+    assert [fault.row for fault in found] == [1, 2]
+    assert all("Double the backslash" in fault.remedy for fault in found)
+
+
+def test_the_column_of_broken_json_is_that_of_the_line(tmp_path):
+    fault = only(faults(tmp_path, "a.jsonl", jsonl({}) + '{"id": "2", }\r\n'))
+    assert fault.row == 2
+    assert "column 13" in fault.problem
+
+
+def test_a_key_that_is_given_twice(tmp_path):
+    line = json.dumps(GOOD)[:-1] + ', "id": "3", "x": {"y": 1, "y": 2}}\n'
+    found = read_problems(write(tmp_path, "a.jsonl", line + jsonl({"problem": ""})))
+    assert [(f.row, f.problem) for f in found.faults] == [
+        (1, "has the key 'id' more than once"),
+        (2, "is empty"),
+    ], "a key twice inside a value that is not read is nobody's fault"
+    assert found.rows == []
 
 
 def test_undecodable_bytes(tmp_path):
@@ -215,6 +255,52 @@ def test_unescaped_latex_in_json(tmp_path, command, before):
     assert rf"\\{command[:3]}" in fault.remedy
 
 
+@pytest.mark.parametrize(
+    ("text", "eaten"),
+    [
+        ("$\theta$", True),
+        ("$2\times 3$", True),
+        ("$\text{if}$", True),
+        ("$\textbf{x}$", True),
+        ("$\frac12 x \neq 0$".replace("\f", r"\f"), True),
+        ("\there is a tab, and\nequality below", False),
+        (r"$\theta \neq \text{if}$", False),
+    ],
+)
+def test_latex_that_became_white_space_is_a_warning(tmp_path, text, eaten):
+    found = read_problems(write(tmp_path, "a.jsonl", jsonl({}, {"problem": text})))
+    assert found.faults == []
+    assert [(w.row, w.field) for w in found.warnings] == [(2, "problem")] * eaten
+    assert not eaten or "LaTeX command" in found.warnings[0].problem
+
+
+@pytest.mark.parametrize("text", ["a\u200bb", "a\u00adb", "\u202eab", "\ufeffab\ufeff"])
+def test_invisible_characters_of_a_text_are_kept_and_noted(tmp_path, text):
+    found = read_problems(write(tmp_path, "a.jsonl", jsonl({"problem": text})))
+    assert found.rows[0].problem == text
+    assert "invisible" in only(found.warnings).problem
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "न\u200dहीं", "שלום\u200f!"])
+def test_what_a_script_needs_is_not_noted(tmp_path, text):
+    assert read_problems(write(tmp_path, "a.jsonl", jsonl({"problem": text}))).warnings == []
+
+
+@pytest.mark.parametrize("bad", ["\u200b", "\u00ad", "\u2066", "\u202e", "\u200e", "\u2028"])
+def test_an_id_that_nobody_could_type(tmp_path, bad):
+    assert only(faults(tmp_path, "a.jsonl", jsonl({}, {"id": f"a{bad}b"}))).field == "id"
+
+
+@pytest.mark.parametrize("text", ["\u200b", " \u2060\ufeff\n", "\u00ad"])
+def test_a_text_that_shows_nothing_is_empty(tmp_path, text):
+    assert only(faults(tmp_path, "a.jsonl", jsonl({"solution": text}))).problem == "is empty"
+
+
+def test_an_earlier_loss_is_noted(tmp_path):
+    found = read_problems(write(tmp_path, "a.jsonl", jsonl({"problem": "caf\ufffd"})))
+    assert "U+FFFD" in only(found.warnings).problem
+
+
 def test_raw_control_character_in_json(tmp_path):
     content = jsonl({}, {"problem": "a TAB b"}, {"problem": "NUL"})
     fault = only(faults(tmp_path, "a.jsonl", content.replace("TAB", "\t").replace("NUL", "\0")))
@@ -252,6 +338,39 @@ def test_bad_mapping(tmp_path):
     assert unknown.field == "problme"
     assert "Did you mean problem?" in unknown.remedy
     assert unused.field == "final"
+
+
+def test_remedies_of_a_missing_field(tmp_path):
+    some = only(faults(tmp_path, "a.jsonl", jsonl({}) + '{"id": "9", "problem": "p"}\n'))
+    assert some.remedy == "Give a text or remove the row", "the file has the column"
+    near = only(faults(tmp_path, "a.csv", "id,problem,solutions\n1,p,s\n2,q,t\n"))
+    assert "--map solution=solutions" in near.remedy
+    mapped = faults(tmp_path, "a.jsonl", jsonl({}, {}), mapping={"problem": "question"})
+    assert only(mapped).remedy.startswith("Map problem to a column that the file has: id, problem")
+
+
+def test_problem_and_solution_need_a_column_each(tmp_path):
+    path = write(tmp_path, "a.jsonl", jsonl({"text": "t"}, {"text": "u"}))
+    fault = only(read_problems(path, {"problem": "text", "solution": "text"}).faults)
+    assert (fault.row, fault.field, fault.problem) == (
+        0,
+        "text",
+        "is read as problem and as solution",
+    )
+    assert "is read as id and as problem" in {
+        fault.problem for fault in read_problems(path, {"id": "problem"}).faults
+    }
+    assert read_problems(path, {"answer": "solution"}).faults == []
+
+
+def test_a_field_that_is_nearly_there_is_a_warning(tmp_path):
+    row = {"id": "1", "problem": "p", "solution": "s", "license": "MIT", "subject": "x"}
+    path = write(tmp_path, "a.jsonl", json.dumps(row) + "\n")
+    spelling, unknown = read_problems(path).warnings
+    assert (spelling.row, spelling.field) == (0, "license")
+    assert "--map licence=license" in spelling.remedy
+    assert unknown.field == "licence"
+    assert read_problems(path, {"licence": "license"}).warnings == []
 
 
 def test_numbers_as_ids_and_answers(tmp_path):
@@ -352,6 +471,26 @@ def test_csv_unclosed_quote(tmp_path):
     fault = only(faults(tmp_path, "a.csv", 'id,problem,solution\n1,p,s\n2,"p,s\n3,p,s\n'))
     assert fault.row == 3
     assert "not valid CSV" in fault.problem
+
+
+def test_csv_after_an_unclosed_quote_goes_on(tmp_path):
+    content = 'id,problem,solution\n1,"p,s\nmore text\n2,,s\n3,q\n4,"r\nr",s\n5,"z,s\n'
+    found = read_problems(write(tmp_path, "a.csv", content))
+    assert [(fault.row, fault.field, fault.problem) for fault in found.faults] == [
+        (2, "", """is not valid CSV (',' expected after '"')"""),
+        (4, "problem", "is empty"),
+        (5, "", "has 2 cells, the header has 3"),
+        (8, "", "is not valid CSV (a quote is never closed)"),
+    ], "line 3 may belong to the cell of line 2"
+    assert [row.source_id for row in found.rows] == ["4"]
+
+
+@pytest.mark.parametrize("cell", ['"he "said" so\nand so"', '"he said\nand "so" so\nand so"'])
+def test_csv_with_a_stray_quote_in_a_long_cell_is_one_fault(tmp_path, cell):
+    content = f"id,problem,solution\n1,{cell},s\n2,p,s\n"
+    found = read_problems(write(tmp_path, "a.csv", content))
+    assert only(found.faults).row == 2
+    assert [row.source_id for row in found.rows] == ["2"]
 
 
 @pytest.mark.parametrize("header", [b"id,problem,\xff\n", b'id,"problem"x,solution\n'])

@@ -160,10 +160,11 @@ class TestEdgeLists:
             ("o.json", b" \n", 0, "is empty"),
             ("o.tsv", b"parent\tchild\n", 0, "holds no topics"),
             ("o.json", b"[]", 0, "holds no topics"),
-            ("o.tsv", b"parent\tchild\nA\t\xff\n", 2, "is not UTF-8"),
-            ("o.tsv", b"parent\tchild\nA\tB\x00C\n", 2, "contains U+0000"),
-            ("o.jsonl", b'{"parent": "A", "child": "\\ud800"}', 1, "contains U+D800"),
-            ("o.csv", b'parent,child\nA,"B\n', 2, "cannot be parsed"),
+            ("o.tsv", b"parent\tchild\nA\t\xff\n", 2, "has the byte 0xff, which is not UTF-8"),
+            ("o.tsv", b"parent\tchild\nA\tB\x00C\n", 2, "has the control character U+0000 at 2"),
+            ("o.jsonl", b'{"parent": "A", "child": "\\ud800"}', 1, "has the lone surrogate U+D800"),
+            ("o.csv", b'parent,child\nA,"B\n', 2, "is not valid CSV (a quote is never closed)"),
+            ("o.csv", "parent,child\nA,B\n".encode("utf-16"), 0, "is UTF-16 or UTF-32"),
             ("o.json", b'{"title": "A",\n "links": [}', 2, "is not JSON"),
             ("o.json", b"[" * 100_000, 0, "is not JSON"),
             ("o.json", b'"A"', 0, "is not a list"),
@@ -192,6 +193,45 @@ class TestEdgeLists:
         assert set(pairwise(loop)) == {("a", "b"), ("b", "c"), ("c", "a")}
         assert cycle.row == {("a", "b"): 4, ("b", "c"): 5, ("c", "a"): 3}[loop[2], loop[3]]
         assert empty.row == 6
+
+    def test_every_cycle_is_printed(self, write):
+        found = faults(write("o.csv", "parent,child\na,b\nb,a\nb,c\nc,d\nd,c\n"))
+        loops = [set(fault.problem.partition(": ")[2].split(" → ")) for fault in found]
+        assert sorted(map(sorted, loops)) == [["a", "b"], ["c", "d"]]
+        assert all(fault.row for fault in found)
+
+    def test_rows_after_a_broken_one_are_read(self, write):
+        path = write("o.csv", 'parent,child\nA,"B\nA,\nA,C\nA,x"y"\n"D"z,E\n,F\n')
+        assert [(fault.row, fault.field) for fault in faults(path)] == [
+            (2, ""),
+            (3, "child"),
+            (6, ""),
+            (7, "parent"),
+        ]
+
+    def test_a_key_twice(self, write):
+        path = write("o.jsonl", '{"parent": "A", "child": "B", "child": "C"}\n{"parent": "A"}\n')
+        assert [(fault.row, fault.field) for fault in faults(path)] == [(1, ""), (2, "child")]
+
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("a\x0crac", "has the control character U+000C at 2"),
+            ("\x0crac", "has the control character U+000C at 1"),
+            ("a\x85", "has the control character U+0085 at 2"),
+            ("\theta", "has a tab or line break in place of the start of a LaTeX command"),
+            ("a\u200b", "has the invisible character U+200B at 2"),
+        ],
+    )
+    def test_characters_that_no_name_has(self, write, name, problem):
+        path = write("o.jsonl", json.dumps({"parent": "A", "child": name}))
+        (fault,) = faults(path)
+        assert (fault.row, fault.field, fault.problem) == (1, "child", problem)
+
+    def test_both_unicode_forms_are_one_topic(self, write):
+        found = read_ontology(write("o.csv", "parent,child\nA,e\u0301\n\u00e9,B\n"))
+        assert found.edges == (("A", "\u00e9"), ("\u00e9", "B"))
+        assert found.repairs == {"composed_characters": 1}
 
     def test_loop_at_one_node(self, write):
         (fault,) = faults(write("o.tsv", "parent\tchild\na\ta\n"))
@@ -260,11 +300,35 @@ class TestNested:
             "[3].links[1].ref",
         ]
 
+    def test_fields_that_were_surely_meant_to_be_read(self, write):
+        path = write(
+            "o.json",
+            [
+                {"title": "A", "children": [{"title": "B"}], "url": "x", "tags": ["y"]},
+                {"title": "C", "synonym": ["c"], "notes": "n", "links": [{"name": "D"}]},
+            ],
+        )
+        assert [(fault.field, fault.problem) for fault in faults(path)] == [
+            ("[0].children", "holds topics, but is not read"),
+            ("[1].links[0].title", "is missing"),
+            ("[1].notes", "is not read"),
+            ("[1].synonym", "is not read"),
+        ]
+
+    def test_a_key_twice(self, write):
+        path = write("o.json", '[{"title": "A", "links": [{"title": "B", "title": "C"}]}]')
+        (fault,) = faults(path)
+        assert (fault.field, fault.problem) == (
+            "[0].links[0]",
+            "has the key 'title' more than once",
+        )
+
     def test_cycle(self, write):
         (fault,) = faults(
             write("o.json", {"title": "A", "links": [{"title": "B", "links": [{"title": "A"}]}]})
         )
         assert fault.problem.endswith(("A → B → A", "B → A → B"))
+        assert fault.field in ("links[0]", "links[0].links[0]")
 
 
 class TestBuildTree:

@@ -117,6 +117,36 @@ def test_a_class_may_take_any_options(module):
     assert engine_identity(load("engine", other=3), "t")["params"] == {"size": 3}
 
 
+@pytest.mark.parametrize(
+    ("declared", "good", "bad", "wanted"),
+    [
+        ("int", 3, "3", "a whole number"),
+        ("int", 3, 3.5, "a whole number"),
+        ("int", 3, True, "a whole number"),
+        ("float", 3, "x", "a number"),
+        ("str", "x", 20260501, "text (quote it)"),
+        ("bool", False, 0, "true or false"),
+        ("str | None", None, 1, "text (quote it) or null"),
+        ("'int | float'", 2.5, [1], "a whole number or a number"),
+    ],
+)
+def test_options_are_of_the_plain_types_that_the_class_declares(
+    module, declared, good, bad, wanted
+):
+    module(ENGINE.replace("size=1", f"size: {declared} = 1"))
+    assert load("engine", size=good)
+    assert f"option size is {bad!r}; it must be {wanted}" in message_of("engine", size=bad)
+
+
+@pytest.mark.parametrize(
+    "declared", ["list[str]", "'NoSuchName'", "dict | None", "object", "'Any'"]
+)
+def test_other_types_are_left_to_the_class(module, declared):
+    module(ENGINE.replace("size=1", f"size: {declared} = 1"))
+    for value in (["a"], "a", 1):
+        assert load("engine", size=value)
+
+
 def test_an_option_that_is_no_json_is_named(module):
     module(ENGINE)
     for value in (datetime.date(2026, 5, 1), float("nan")):

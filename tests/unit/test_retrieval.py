@@ -82,11 +82,25 @@ def test_bad_specifications_say_what_is_wrong(spec, message):
 
 
 @pytest.mark.parametrize("option", ["k1", "b"])
-def test_a_wrong_option_value_is_named(option):
+@pytest.mark.parametrize("value", ["foo", True, None, [1]])
+def test_a_wrong_option_value_is_named(option, value):
     with pytest.raises(
-        SaberError, match=rf"Retriever 'bm25': revision raised ValueError: .*options \({option}\)"
+        SaberError, match=rf"Retriever 'bm25': option {option} is .*; it must be a number"
     ):
-        load_retriever("bm25", **{option: "foo"})
+        load_retriever("bm25", **{option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("k1", -1), ("k1", -1e-9), ("b", -5), ("b", 1.1), ("b", -1e-9)]
+)
+def test_an_option_of_bm25_out_of_range_is_named(option, value):
+    with pytest.raises(SaberError, match=rf"Retriever 'bm25': {option} is {value}; it must be"):
+        load_retriever("bm25", **{option: value})
+
+
+@pytest.mark.parametrize(("k1", "b", "end"), [(0, 1, "k1=0-b=1"), (1.5, 0.75, "k1=1.5-b=0.75")])
+def test_revisions_of_bm25_stay(k1, b, end):
+    assert load_retriever("bm25", k1=k1, b=b).revision.endswith(end)
 
 
 @pytest.mark.parametrize(

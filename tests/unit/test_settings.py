@@ -196,7 +196,7 @@ def test_unknown_keys_name_the_nearest_known_one(load, text, message):
     [
         ("seed: seven", "seed"),
         ("seed: 1.5", "seed"),
-        ("preset: huge", "unknown preset 'huge'; there are demo, paper"),
+        ("preset: huge", "saber.yaml: unknown preset 'huge'; there are demo, paper"),
         ("preset: [demo]", "unknown preset"),
         ("release: R1", "release"),
         ("release: 'r1\n\n  '", "release"),
@@ -219,6 +219,14 @@ def test_unknown_keys_name_the_nearest_known_one(load, text, message):
         ("ledger: {mode: dead}", "ledger.mode"),
         ("corpus: {files: [{source: x}]}", "corpus.files.0.path"),
         ("partitions: {corpus_shards: 100}", "partitions.corpus_shards"),
+        ("queries: {per_domain: true}", r"queries.per_domain: must be a number \(found true\)"),
+        ("thresholds: {c_steps: [5, false]}", r"thresholds.c_steps.1: must be a number"),
+        ("seed: seven", r"seed: must be a whole number \(found 'seven'\)"),
+        ("queries:", r"queries: must have 'key: value' lines below it \(found nothing\)"),
+        ("topics: {threshold: 1.2}", r"must be at most 1 \(found 1.2\)"),
+        ("queries: {per_domain: 0}", r"must be at least 1 \(found 0\)"),
+        ("release: 2026-01-01", r"must be text; quote it .* \(found 2026-01-01\)"),
+        ("corpus: {files: [{source: x}]}", "corpus.files.0.path: is missing$"),
     ],
 )
 def test_wrong_values_name_their_key(load, text, place):
@@ -237,6 +245,10 @@ def test_wrong_values_name_their_key(load, text, place):
         (b"[]", "found a list"),
         (b"false", "found a bool"),
         (b"just words", "found a str"),
+        (b"seed: " + b"[" * 5000, "nested too deeply"),
+        (b"seed: !!bool maybe", "a value does not fit its tag"),
+        (b"seed: 1\n\ttopics: {}", "line 2; indent with spaces, not tabs"),
+        (b"seed: 1\nrelease: \xff", "line 2 is not UTF-8"),
     ],
 )
 def test_a_file_that_is_no_yaml_mapping(tmp_path, data, message):
@@ -279,6 +291,20 @@ def test_every_section_changes_its_own_digest():
     ):
         (name,) = changes
         assert settings_from(changes, "x", {}).digest_of(name) != base.digest_of(name)
+
+
+def test_true_and_false_stay_where_they_belong(load):
+    settings = load(
+        "queries: {require_all_domains: true}\nannotator: {options: {a: true, b: [no]}}"
+    )
+    assert settings.queries.require_all_domains is True
+    assert settings.annotator.options == {"a": True, "b": ["no"]}
+
+
+def test_a_long_value_is_shortened_in_the_message(load):
+    with pytest.raises(SettingsError) as caught:
+        load(f"seed: {'x' * 10_000}")
+    assert len(str(caught.value)) < 400
 
 
 def test_settings_do_not_change():

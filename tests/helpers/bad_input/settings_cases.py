@@ -1,0 +1,66 @@
+"""``saber.yaml``, the environment, and the record of a home."""
+
+from bad_input.bench import Bench, Case, Said
+from saber_dagster.home import Home
+
+
+def settings(content: str | bytes, at: str = "saber.yaml", **environ: str) -> Case:
+    """``saber settings`` in a home with this file and environment."""
+
+    def case(bench: Bench) -> Said:
+        bench.write("home/saber.yaml", content)
+        return bench.saber("settings", at=(at,), environ=environ)
+
+    return case
+
+
+def founded(bench: Bench) -> Home:
+    """A home that a build of the demo has made."""
+    home = Home(bench.folder / "home")
+    with home.locked():
+        home.found()
+    return home
+
+
+def unknown_preset(bench: Bench) -> Said:
+    return bench.saber("build", "--preset", "huge", at=("--preset",))
+
+
+def other_preset(bench: Bench) -> Said:
+    home = founded(bench)
+    return bench.saber("build", "--preset", "paper", at=(str(home.root),))
+
+
+def damaged_home(bench: Bench) -> Said:
+    (founded(bench).root / "home.json").write_text('{"preset": "de')
+    return bench.saber("build", at=("home.json",))
+
+
+SETTINGS: dict[str, Case] = {
+    "settings-unknown-key": settings("quries: {}\n"),
+    "settings-unknown-nested-key": settings("queries: {per_domian: 3}\n"),
+    "settings-wrong-type": settings("seed: seven\n"),
+    "settings-boolean": settings("queries: {per_domain: true}\n"),
+    "settings-out-of-range": settings("topics: {threshold: 1.2}\n"),
+    "settings-nan": settings("topics: {threshold: .nan}\n"),
+    "settings-infinity": settings("thresholds: {c: .inf}\n"),
+    "settings-null-section": settings("queries:\n"),
+    "settings-list": settings("domains: algebra\n"),
+    "settings-bad-slug": settings("domains: [Number Theory]\n"),
+    "settings-date": settings("release: 2026-01-01\n"),
+    "settings-contradiction": settings("thresholds: {topic_floor: 0.1}\n"),
+    "settings-several": settings("seed: seven\nquries: {}\n"),
+    "settings-syntax": settings("seed: 1\ndomains: [algebra"),
+    "settings-tab": settings("queries:\n\tper_domain: 3\n"),
+    "settings-key-twice": settings("seed: 1\nseed: 2\n"),
+    "settings-no-mapping": settings("- seed\n"),
+    "settings-encoding": settings("seed: 1".encode("utf-16")),
+    "settings-too-deep": settings("seed: " + "[" * 3000 + "]" * 3000),
+    "settings-environment-value": settings("", SABER_SEED="abc"),
+    "settings-environment-yaml": settings("", "", SABER_QUERIES__PER_DOMAIN="[3"),
+    "settings-environment-name": settings("", "", SABER_SEEED="1"),
+    "settings-unknown-preset": settings("preset: huge\n"),
+    "settings-unknown-preset-option": unknown_preset,
+    "settings-other-preset": other_preset,
+    "settings-damaged-home": damaged_home,
+}
