@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test test-data test-slow lint type format bench-stages lock clean
+.PHONY: help demo ui test test-data test-slow lint type format check-data bench-engine bench-engine-llm bench-stages lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,16 @@ type: $(VENV)/dev.done ## Check types
 format: $(VENV)/dev.done ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+check-data: $(VENV)/dev.done ## Check the shipped corpus, its answers and the shipped ontology
+	$(BIN)/python -m pytest -n 2 tests/starter tests/unit/test_shipped_ontology.py
+	$(BIN)/saber ontology check
+
+bench-engine: $(VENV)/base.done ## Compare the parts of the embedded engine, alone and together
+	$(BIN)/python -m benchmarks.engine_comparison
+
+bench-engine-llm: $(VENV)/dev.done ## Compare the embedded engine with a small LLM (SABER_TEST_GGUF)
+	$(BIN)/python -m benchmarks.engine_llm_agreement
 
 bench-stages: $(VENV)/base.done ## Measure time, memory and calls of each stage
 	$(BIN)/python -m benchmarks.stages

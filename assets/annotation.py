@@ -8,11 +8,25 @@ import dagster as dg
 import polars as pl
 
 from assets.corpus import CorpusAssets
+from assets.pictures import picture
+from assets.rules import (
+    CORE_IDEAS,
+    LEAST_WITH_CORE_IDEA,
+    LEAST_WITH_TOPIC,
+    MOST_SPECIFIC,
+    TAG_SCORES,
+    WITH_CORE_IDEA,
+    WITH_TOPIC,
+)
 from assets.stage import Check, CheckRule, Made, Site, stage
 from resources.engines import engine_identity, load_engine
-from saber_dagster.engines import SOLUTION_SUMMARY, TOPIC_SCORES
+from saber_dagster.engines import SOLUTION_SUMMARY, TOPIC_SCORES, Engine
 from saber_dagster.ledger import Counts
 from saber_dagster.ontology import OntologyTree
+from saber_dagster.plots.topics import topic_weights, topics_figure
+from saber_dagster.report.roles import MODEL_KEY, REVISION_KEY
+from saber_dagster.rules import topics as rules
+from saber_dagster.rules.base import low_share
 from saber_dagster.summarizing import summarize_documents
 from saber_dagster.tagging import tag_documents
 
@@ -50,8 +64,14 @@ def annotation_assets(
         kinds=["llm"],
         resources=["annotator", "ledger"],
         pool="llm",
-        checks=[CheckRule("coverage", "At least 99 % of the documents have an answer.")],
+        checks=[
+            CheckRule("coverage", "At least 99 % of the documents have an answer."),
+            MOST_SPECIFIC,
+            TAG_SCORES,
+            WITH_TOPIC,
+        ],
         tags=engine_tags,
+        facts=engine_facts(engine),
     )
     def topic_tags(
         context: dg.AssetExecutionContext, corpus: pl.DataFrame, ontology_tree: pl.DataFrame
@@ -69,8 +89,29 @@ def annotation_assets(
                 "without_topic": counts.no_topic,
                 "levels": counts.levels,
                 **call_metadata(session.counts),
+                **picture(
+                    context,
+                    "plot",
+                    "Bars: the problems of this shard by first-level topic",
+                    lambda: topics_figure(
+                        topic_weights(frame, ontology_tree),
+                        settings.domains,
+                        f"Topics of {counts.documents:,} problems, shard {context.partition_key}",
+                    ),
+                ),
             },
-            [coverage(counts.documents - counts.failed, counts.documents, "documents")],
+            [
+                coverage(counts.documents - counts.failed, counts.documents, "documents"),
+                MOST_SPECIFIC.verdict(rules.topics_are_most_specific(frame, ontology_tree, corpus)),
+                TAG_SCORES.verdict(
+                    rules.tag_scores_exceed_the_threshold(frame, settings.topics.threshold, corpus)
+                ),
+                WITH_TOPIC.verdict(
+                    low_share(
+                        counts.tagged, counts.documents, LEAST_WITH_TOPIC, "documents have no topic"
+                    )
+                ),
+            ],
         )
 
     @stage(
@@ -86,8 +127,13 @@ def annotation_assets(
         kinds=["llm"],
         resources=["annotator", "ledger"],
         pool="llm",
-        checks=[CheckRule("coverage", "At least 99 % of the documents have an answer.")],
+        checks=[
+            CheckRule("coverage", "At least 99 % of the documents have an answer."),
+            CORE_IDEAS,
+            WITH_CORE_IDEA,
+        ],
         tags=engine_tags,
+        facts=engine_facts(engine),
     )
     def summaries(context: dg.AssetExecutionContext, corpus: pl.DataFrame) -> Made:
         annotator = context.resources.annotator.load()
@@ -102,10 +148,28 @@ def annotation_assets(
                 "without_solution": frame.filter(pl.col("status") == "no_solution").height,
                 **call_metadata(session.counts),
             },
-            [coverage(answered, frame.height, "documents")],
+            [
+                coverage(answered, frame.height, "documents"),
+                CORE_IDEAS.verdict(
+                    rules.core_ideas_are_short(frame, settings.summaries.max_words, corpus)
+                ),
+                WITH_CORE_IDEA.verdict(
+                    low_share(
+                        int(frame["core_idea"].is_not_null().sum()),
+                        frame.height,
+                        LEAST_WITH_CORE_IDEA,
+                        "documents have no core idea",
+                    )
+                ),
+            ],
         )
 
     return AnnotationAssets(topic_tags, summaries)
+
+
+def engine_facts(engine: Engine) -> dict[str, str]:
+    """What answers the calls of an asset, as metadata of its definition."""
+    return {MODEL_KEY: engine.model, REVISION_KEY: engine.revision}
 
 
 def call_metadata(counts: Counts) -> dict[str, Any]:

@@ -6,12 +6,26 @@ import dagster as dg
 import polars as pl
 
 from assets.corpus import CorpusAssets
+from assets.pictures import picture
+from assets.rules import (
+    CANDIDATES,
+    ELIGIBLE,
+    GROUPS_FOLLOW,
+    QUERY_DOMAINS,
+    RELEASE_IDS,
+    RELEASE_TEXTS,
+    SAMPLE_SIZES,
+)
 from assets.signals import SignalAssets, pinned_table
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster import candidates, releases
 from saber_dagster.contracts import GROUPS
 from saber_dagster.partitions import domain_and_shard
+from saber_dagster.plots.candidates import candidates_figure
 from saber_dagster.problem_index import shard_of
+from saber_dagster.rules import candidates as rules
+from saber_dagster.rules.corpus import ids_are_content_hashes
+from saber_dagster.rules.signals import NumberedPairs
 
 GROUP = "candidates"
 
@@ -29,6 +43,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
     """The assets of this stage."""
     settings = site.settings
     per_group = settings.candidates.per_group
+    own = settings.corpus.queries is not None
     frames = {
         "signal_shards": signals.signal_shards,
         "problem_index": signals.problem_index,
@@ -43,7 +58,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         group=GROUP,
         inputs=frames,
         reads=["seed", "candidates", "queries", "corpus.queries", "release"],
-        checks=[CheckRule("not_empty", "There is a query.")],
+        checks=[CheckRule("not_empty", "There is a query."), ELIGIBLE, QUERY_DOMAINS, SAMPLE_SIZES],
     )
     def query_set(
         context: dg.AssetExecutionContext,
@@ -56,7 +71,9 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
             shards = settings.partitions.query_shards
             cut = [shard_of(query, shards) for query in made.frame["query_id"]]
             frame = made.frame.with_columns(pl.Series("shard", cut, dtype=pl.Int32))
-            made = Made(frame, made.metadata)
+            release = made.metadata["release"]
+            checks = [ELIGIBLE.pinned(release), QUERY_DOMAINS.pinned(release)]
+            made = Made(frame, made.metadata, checks)
         else:
             groups = candidates.group_pairs(signal_shards, problem_index, thresholds)
             eligible = candidates.eligible_queries(groups, per_group)
@@ -65,9 +82,20 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
                 problem_index,
                 settings.queries.per_domain,
                 settings.seed,
-                own_queries=settings.corpus.queries is not None,
+                own_queries=own,
             )
-            made = Made(frame, {"pinned": False, "eligible_queries": len(eligible)})
+            checks = [
+                ELIGIBLE.verdict(
+                    rules.queries_are_eligible(
+                        frame, signal_shards, problem_index, thresholds, per_group
+                    )
+                ),
+                QUERY_DOMAINS.verdict(rules.query_domains_are_right(frame, problem_index)),
+            ]
+            made = Made(frame, {"pinned": False, "eligible_queries": len(eligible)}, checks)
+        too_large = (
+            [] if own else rules.samples_have_their_size(made.frame, settings.queries.per_domain)
+        )
         by_domain = made.frame.explode("selected_for").group_by("selected_for").len()
         return Made(
             made.frame,
@@ -82,7 +110,9 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
                     "not_empty",
                     made.frame.height > 0,
                     f"{made.frame.height} queries with {per_group} documents in each group",
-                )
+                ),
+                *made.checks,
+                SAMPLE_SIZES.verdict(too_large),
             ],
         )
 
@@ -95,7 +125,11 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         inputs={**frames, "query_set": query_set},
         partitions=site.by_query,
         reads=["seed", "candidates", "release"],
-        checks=[CheckRule("groups_are_full", "Each query has K documents of each group.")],
+        checks=[
+            CheckRule("groups_are_full", "Each query has K documents of each group."),
+            GROUPS_FOLLOW,
+            CANDIDATES,
+        ],
     )
     def candidate_sets(
         context: dg.AssetExecutionContext,
@@ -108,22 +142,41 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         mine = query_set.filter((pl.col("primary_domain") == domain) & (pl.col("shard") == shard))
         made = pinned_table(site, "candidate_sets")
         if made is not None:
-            made = Made(made.frame.join(mine, on="query_id", how="semi"), made.metadata)
+            release = made.metadata["release"]
+            checks = [GROUPS_FOLLOW.pinned(release), CANDIDATES.pinned(release)]
+            made = Made(made.frame.join(mine, on="query_id", how="semi"), made.metadata, checks)
         else:
             pairs = signal_shards.join(mine, on="query_id", how="semi")
             groups = candidates.group_pairs(pairs, problem_index, thresholds)
             frame = candidates.sample_candidates(groups, mine["query_id"], per_group, settings.seed)
-            made = Made(frame, {"pinned": False})
+            asked = problem_index.join(mine, left_on="doc_id", right_on="query_id", how="semi")
+            checks = [
+                GROUPS_FOLLOW.verdict(
+                    rules.groups_follow_the_thresholds(frame, pairs, problem_index, thresholds)
+                ),
+                CANDIDATES.verdict(NumberedPairs(frame, asked, problem_index).are_of_others()),
+            ]
+            made = Made(frame, {"pinned": False}, checks)
         expected = mine.height * per_group * len(GROUPS)
         return Made(
             made.frame,
-            {**made.metadata, "queries": mine.height},
+            {
+                **made.metadata,
+                "queries": mine.height,
+                **picture(
+                    context,
+                    "plot",
+                    "Points: both signals of each candidate, by group",
+                    lambda: candidates_figure(made.frame, f"Candidates of {domain}, shard {shard}"),
+                ),
+            },
             [
                 Check(
                     "groups_are_full",
                     made.frame.height == expected,
                     f"{made.frame.height} candidates, {expected} expected for {mine.height} queries",
-                )
+                ),
+                *made.checks,
             ],
         )
 
@@ -141,6 +194,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
             "candidate_sets": candidate_sets,
         },
         reads=["release"],
+        checks=[RELEASE_IDS, RELEASE_TEXTS],
         published=True,
         description="The texts that the release refers to. Its materialization pins the release.",
     )
@@ -152,11 +206,20 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         query_set: pl.DataFrame,
         candidate_sets: pl.DataFrame,
     ) -> Made:
+        def text_checks(texts: pl.DataFrame) -> list[Check]:
+            return [
+                RELEASE_IDS.verdict(ids_are_content_hashes(texts)),
+                RELEASE_TEXTS.verdict(rules.every_text_is_there(texts, query_set, candidate_sets)),
+            ]
+
         target = releases.release_of(site.home.releases, settings)
         if not target.complete:
             texts = corpus.filter(
                 pl.col("is_document") | pl.col("doc_id").is_in(query_set["query_id"].to_list())
             ).select("doc_id", "source", "source_id", "problem", "solution", "is_document")
+            checks = text_checks(texts)
+            if not all(check.passed for check in checks):
+                return Made(texts, {"release": target.name, "pinned": False}, checks)
             target.pin(
                 {
                     "topic_statistics": topic_statistics,
@@ -167,10 +230,8 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
                 },
                 settings,
             )
-        manifest = target.manifest()
-        return Made(
-            target.read("release_texts"),
-            {"release": target.name, "tables": dg.MetadataValue.json(manifest["tables"])},
-        )
+        texts = target.read("release_texts")
+        tables = dg.MetadataValue.json(target.manifest()["tables"])
+        return Made(texts, {"release": target.name, "tables": tables}, text_checks(texts))
 
     return CandidateAssets(query_set, candidate_sets, release)

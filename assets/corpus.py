@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import dagster as dg
 import polars as pl
 
+from assets.rules import CLUSTERS, CONTENT_IDS, LICENCES, PARTITION
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster.partitions import corpus_shard_of
+from saber_dagster.rules import corpus as rules
 from saber_dagster.sources import read_sources, sources_identity
 
 GROUP = "corpus"
@@ -33,7 +35,10 @@ def corpus_assets(site: Site) -> CorpusAssets:
         identity=sources_identity(site.settings.corpus),
         kinds=["file"],
         checks=[
-            CheckRule("no_exact_duplicates", "No problem with solution is given twice.", False)
+            CheckRule("no_exact_duplicates", "No problem with solution is given twice.", False),
+            CONTENT_IDS,
+            CLUSTERS,
+            LICENCES,
         ],
         description="Every problem of the sources, checked row by row, exact duplicates removed.",
     )
@@ -55,7 +60,10 @@ def corpus_assets(site: Site) -> CorpusAssets:
                     removed == 0,
                     f"{removed} exact duplicates were left out",
                     {"left_out": dg.MetadataValue.json(build.duplicates.head(50).to_dicts())},
-                )
+                ),
+                CONTENT_IDS.verdict(rules.ids_are_content_hashes(build.frame)),
+                CLUSTERS.verdict(rules.equal_problems_share_a_cluster(build.frame)),
+                LICENCES.verdict(rules.licences_are_known(build.frame)),
             ],
         )
 
@@ -67,11 +75,16 @@ def corpus_assets(site: Site) -> CorpusAssets:
         group=GROUP,
         inputs={"raw_sources": raw_sources},
         partitions=site.by_corpus_shard,
+        checks=[PARTITION],
     )
     def corpus(context: dg.AssetExecutionContext, raw_sources: pl.DataFrame) -> Made:
         shard = context.partition_key
-        mine = [corpus_shard_of(doc, site.settings) == shard for doc in raw_sources["doc_id"]]
-        return Made(raw_sources.filter(pl.Series(mine, dtype=pl.Boolean)))
+        cut = [corpus_shard_of(doc, site.settings) for doc in raw_sources["doc_id"]]
+        assigned = pl.Series(cut, dtype=pl.String)
+        mine = raw_sources.filter(assigned == shard)
+        shards = site.by_corpus_shard.get_partition_keys()
+        found = rules.shards_are_a_partition(raw_sources, assigned, shards, shard, mine)
+        return Made(mine, checks=[PARTITION.verdict(found)])
 
     return CorpusAssets(raw_sources, corpus)
 

@@ -5,16 +5,33 @@ from dataclasses import dataclass
 import dagster as dg
 import polars as pl
 
-from assets.annotation import call_metadata, coverage
+from assets.annotation import call_metadata, engine_facts
 from assets.candidates import CandidateAssets
-from assets.stage import Check, CheckRule, Made, Site, stage
+from assets.game_checks import game_checks
+from assets.pictures import picture
+from assets.rules import (
+    BALANCE,
+    BENCHMARK,
+    GAMES,
+    OUTCOMES,
+    OWN_IDS,
+    PRIOR_SETTLED,
+    RATED,
+    RATING_RANKS,
+    ROUNDS,
+    SCALE,
+)
+from assets.stage import CheckRule, Made, Site, stage
 from resources.engines import engine_identity, load_engine
 from saber_dagster.contracts import TABLES
 from saber_dagster.engines import PAIRWISE_JUDGMENT
 from saber_dagster.judging import pairwise_judge
 from saber_dagster.leaderboard import BASELINE_WARNING
+from saber_dagster.plots.judging import rank_curves_figure, ratings_figure, rounds_figure
 from saber_dagster.rating_prior import RatingPrior, estimate_prior
 from saber_dagster.ratings import connectivity, rate
+from saber_dagster.rules import judging as rules
+from saber_dagster.rules.base import Violation
 from saber_dagster.settings import Judge
 from saber_dagster.tournament import run_tournament
 
@@ -64,8 +81,13 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
             CheckRule("coverage", "At least 99 % of the games have a verdict."),
             CheckRule("connected", "The games of each query connect all its candidates."),
             CheckRule("prefers", "The judge prefers some documents to others."),
+            ROUNDS,
+            GAMES,
+            OUTCOMES,
+            BALANCE,
         ],
         tags=tags,
+        facts=engine_facts(engine),
     )
     def tournament_rounds(
         context: dg.AssetExecutionContext, candidate_sets: pl.DataFrame, release: pl.DataFrame
@@ -97,8 +119,28 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
                 "share_first_shown_preferred": 0.5 if first is None else float(str(first)),
                 "not_strongly_connected": graph.filter(~pl.col("strongly_connected")).height,
                 **call_metadata(session.counts),
+                **picture(
+                    context,
+                    "plot",
+                    "Points: how often the document shown first wins, by round",
+                    lambda: rounds_figure(
+                        judgments,
+                        f"Games of judge {judge.slug}, {context.partition_key}",
+                        warning,
+                    ),
+                ),
             },
-            game_checks(judgments, graph),
+            [
+                *game_checks(judgments, graph),
+                ROUNDS.verdict(
+                    rules.rounds_are_complete(
+                        judgments, candidate_sets, settings.tournament.rounds, release
+                    )
+                ),
+                GAMES.verdict(rules.games_are_sound(judgments, candidate_sets, release)),
+                OUTCOMES.verdict(rules.failures_have_no_outcome(judgments, release)),
+                BALANCE.verdict(rules.order_shown_is_balanced(judgments)),
+            ],
         )
 
     @stage(
@@ -109,11 +151,17 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         group=group,
         inputs={"tournament_rounds": tournament_rounds},
         reads=["ratings"],
+        checks=[PRIOR_SETTLED],
         tags=tags,
     )
     def rating_prior(context: dg.AssetExecutionContext, tournament_rounds: pl.DataFrame) -> Made:
         fixed = settings.ratings.prior_precision
         prior = estimate_prior(tournament_rounds, fixed)
+        unsettled = (
+            [Violation("estimates are at a bound", len(prior.at_bound), prior.at_bound)]
+            if prior.at_bound
+            else []
+        )
         return Made(
             prior.frame(judge.slug),
             {
@@ -122,6 +170,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
                 "at_bound": ", ".join(prior.at_bound) or "no",
                 "iterations": prior.iterations,
             },
+            [PRIOR_SETTLED.verdict(unsettled)],
         )
 
     @stage(
@@ -137,6 +186,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
             "candidate_sets": candidates.candidate_sets,
         },
         partitions=site.by_query,
+        checks=[RATED, SCALE, RATING_RANKS],
         tags=tags,
     )
     def ratings(
@@ -146,7 +196,28 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         candidate_sets: pl.DataFrame,
     ) -> Made:
         prior = RatingPrior.from_frame(rating_prior)
-        return Made(rate(tournament_rounds, candidates_by_query(candidate_sets), prior))
+        frame = rate(tournament_rounds, candidates_by_query(candidate_sets), prior)
+        first = next(iter(frame["query_id"].sort()), "")
+        mine = pl.col("query_id") == first
+        return Made(
+            frame,
+            picture(
+                context,
+                "plot",
+                "Points with whiskers: the ratings of one query's candidates",
+                lambda: ratings_figure(
+                    frame.filter(mine),
+                    candidate_sets.filter(mine).select("doc_id", "group"),
+                    f"Candidates of query {first}, judge {judge.slug}",
+                    warning,
+                ),
+            ),
+            [
+                RATED.verdict(rules.every_candidate_is_rated(frame, candidate_sets)),
+                SCALE.verdict(rules.ratings_span_the_scale(frame)),
+                RATING_RANKS.verdict(rules.ranks_follow(frame, ("query_id",), "rating")),
+            ],
+        )
 
     @stage(
         site,
@@ -161,6 +232,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
             "query_set": candidates.query_set,
             "release": candidates.release,
         },
+        checks=[BENCHMARK, OWN_IDS],
         tags=tags,
     )
     def benchmark(
@@ -171,51 +243,37 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         release: pl.DataFrame,
     ) -> Made:
         names = release.select("doc_id", "source_id")
-        return Made(
+        frame = (
             ratings.select("query_id", "doc_id", "rating", "rank")
             .join(candidate_sets.select("query_id", "doc_id", "group"), on=("query_id", "doc_id"))
             .join(query_set.select("query_id", "domains"), on="query_id")
             .join(names.rename({"source_id": "doc_source_id"}), on="doc_id")
             .join(
                 names.rename({"doc_id": "query_id", "source_id": "query_source_id"}), on="query_id"
-            ),
-            {"queries": ratings["query_id"].n_unique()},
+            )
+        )
+        return Made(
+            frame,
+            {
+                "queries": ratings["query_id"].n_unique(),
+                **picture(
+                    context,
+                    "plot",
+                    "Lines: how early the candidates of each group come in the judge's order",
+                    lambda: rank_curves_figure(
+                        frame, f"Which candidates judge {judge.slug} ranks high", warning
+                    ),
+                ),
+            },
+            [
+                BENCHMARK.verdict(rules.benchmark_is_complete(frame, ratings, query_set)),
+                OWN_IDS.verdict(rules.own_ids_are_there(frame)),
+            ],
         )
 
     return JudgeLane(
         judge.slug, engine.revision, warning, tournament_rounds, rating_prior, ratings, benchmark
     )
-
-
-def game_checks(judgments: pl.DataFrame, graph: pl.DataFrame) -> list[Check]:
-    """The checks of a partition's games; ``graph`` is their :func:`connectivity`."""
-    judged = judgments.filter(pl.col("outcome").is_not_null())
-    failures = judgments.filter(pl.col("outcome").is_null()).group_by("status").len()
-    split = graph.filter(pl.col("components") > 1)
-    failed = int(split["failed"].sum())
-    return [
-        coverage(judged.height, judgments.height, "games", dict(failures.iter_rows())),
-        Check(
-            "connected",
-            split.height == 0,
-            f"{split.height} of {graph.height} queries fall apart into groups that never met"
-            + (
-                f", as {failed} of their games failed; see the check coverage for the reasons"
-                if failed
-                else "; play more rounds (tournament.rounds)"
-                if split.height
-                else ""
-            ),
-        ),
-        Check(
-            "prefers",
-            judged.height == 0 or not (judged["outcome"] == 0.5).all(),
-            f"{judged.filter(pl.col('outcome') != 0.5).height} of {judged.height} judged games have a"
-            " preferred document; with ties alone every retriever would have an nDCG of 1. Look at"
-            " the judge's prompt and replies (with both_orders, a judge that always prefers the first"
-            " document ties every game)",
-        ),
-    ]
 
 
 def candidates_by_query(candidate_sets: pl.DataFrame) -> dict[str, list[str]]:

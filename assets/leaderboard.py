@@ -6,16 +6,26 @@ import dagster as dg
 import polars as pl
 
 from assets.judges import JudgeLane
+from assets.pictures import picture
 from assets.retrievers import RetrieverLane
+from assets.rules import BOARD, INTERVALS, MEASURED, RANDOM, TIED_GROUPS
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster.contracts import TABLES
 from saber_dagster.leaderboard import Meta, build
 from saber_dagster.metrics import expected_random_ndcg
 from saber_dagster.metrics import query_metrics as metrics_of
+from saber_dagster.plots.leaderboard import (
+    board_domains_figure,
+    reference_slugs,
+    settings_figure,
+)
 from saber_dagster.retrieval.reference import oracle_run
+from saber_dagster.rules import boards as rules
 from saber_dagster.settings import ORACLE
 
 GROUP = "leaderboard"
+_MOST_RIVALS = 12
+"""Retrievers in a picture of the metadata; `saber report` shows all."""
 
 
 def leaderboard_assets(
@@ -39,7 +49,11 @@ def leaderboard_assets(
         },
         reads=["evaluation.cutoff", "evaluation.settings"],
         identity=[[lane.slug for lane in judges], [lane.slug for lane in retrievers]],
-        checks=[CheckRule("no_missing_queries", "Every run ranks every query.", blocking=False)],
+        checks=[
+            CheckRule("no_missing_queries", "Every run ranks every query.", blocking=False),
+            MEASURED,
+            RANDOM,
+        ],
     )
     def query_metrics(context: dg.AssetExecutionContext, **frames: pl.DataFrame) -> Made:
         parts = [TABLES["query_metrics"].empty()]
@@ -56,6 +70,9 @@ def leaderboard_assets(
             ]
         frame = pl.concat(parts)
         missing = int(frame["missing"].sum())
+        judged = {judge.slug: frames[name] for name, judge in benchmarks.items()}
+        ranked_by = [*(lane.slug for lane in retrievers), ORACLE]
+        random = reference_slugs(site.home.retrievers) - {ORACLE}
         return Made(
             frame,
             {"judges": len(judges), "retrievers": len(retrievers), **expected},
@@ -64,7 +81,9 @@ def leaderboard_assets(
                     "no_missing_queries",
                     missing == 0,
                     f"{missing} times a run lacks a query, which scores 0",
-                )
+                ),
+                MEASURED.verdict(rules.every_query_is_measured(frame, judged, ranked_by, shown)),
+                RANDOM.verdict(rules.random_is_random(frame, judged, random, cutoff)),
             ],
         )
 
@@ -87,7 +106,12 @@ def leaderboard_assets(
         reads=["domains", "seed", "release", "evaluation.bootstrap_samples"],
         identity=[meta.judge_revisions, meta.retriever_revisions],
         published=True,
-        checks=[CheckRule("oracle_is_one", "The judge's own ratings, as a run, score 1.")],
+        checks=[
+            CheckRule("oracle_is_one", "The judge's own ratings, as a run, score 1."),
+            BOARD,
+            INTERVALS,
+            TIED_GROUPS,
+        ],
     )
     def leaderboard(context: dg.AssetExecutionContext, query_metrics: pl.DataFrame) -> Made:
         board = build(
@@ -108,17 +132,62 @@ def leaderboard_assets(
                     )
                     for lane in judges
                 },
+                **{
+                    key: value
+                    for lane in judges
+                    for key, value in _pictures(context, site, board, lane).items()
+                },
             },
             [
                 Check(
                     "oracle_is_one",
                     bool((oracle == 1.0).all()) and len(oracle) > 0,
                     f"lowest {oracle.min()!r}, over {len(oracle)} cells",
-                )
+                ),
+                BOARD.verdict(
+                    rules.board_agrees_with_metrics(board, query_metrics, settings.domains)
+                ),
+                INTERVALS.verdict(rules.intervals_hold_their_values(board)),
+                TIED_GROUPS.verdict(rules.tied_groups_start_at_one(board)),
             ],
         )
 
     return [query_metrics, leaderboard]
+
+
+def _pictures(
+    context: dg.AssetExecutionContext, site: Site, board: pl.DataFrame, lane: JudgeLane
+) -> dict[str, dg.MetadataValue]:
+    """One judge's board by setting, and by domain in the main setting."""
+    settings = site.settings
+    mine = board.filter(pl.col("judge") == lane.slug)
+    shown = settings.evaluation.settings
+    references = reference_slugs(site.home.retrievers)
+    title = f"Judge {lane.slug}, release {settings.release}"
+    return {
+        **picture(
+            context,
+            f"plot_{lane.slug}",
+            "Points with whiskers: every retriever by setting",
+            lambda: settings_figure(
+                mine, shown, references, title, lane.warning, most=_MOST_RIVALS
+            ),
+        ),
+        **picture(
+            context,
+            f"plot_{lane.slug}_domains",
+            f"Points with whiskers: every retriever by domain, in {shown[0]}",
+            lambda: board_domains_figure(
+                mine,
+                shown[0],
+                settings.domains,
+                references,
+                f"{title}, {shown[0]}",
+                lane.warning,
+                most=_MOST_RIVALS,
+            ),
+        ),
+    }
 
 
 def _mean_random(benchmark: pl.DataFrame, cutoff: int) -> float:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.rules import DOMAINS_HAVE_TOPICS, TREE, WHOLE_ONTOLOGY
 from assets.stage import Made, Site, stage
 from saber_dagster.hashing import sha256_hex
 from saber_dagster.ontology import build_tree
 from saber_dagster.ontology_files import read_ontology, shipped_ontology
+from saber_dagster.rules import topics as rules
 
 
 def ontology_asset(site: Site) -> dg.AssetsDefinition:
@@ -26,6 +28,7 @@ def ontology_asset(site: Site) -> dg.AssetsDefinition:
         reads=["ontology", "domains"],
         identity=files,
         kinds=["file"],
+        checks=[TREE, DOMAINS_HAVE_TOPICS, WHOLE_ONTOLOGY],
     )
     def ontology_tree(context: dg.AssetExecutionContext) -> Made:
         graph = read_ontology(path, format=own.format, nodes=nodes)
@@ -43,6 +46,13 @@ def ontology_asset(site: Site) -> dg.AssetsDefinition:
                     {str(d): n for d, n in build.frame.group_by("depth").len().sort("depth").rows()}
                 ),
             },
+            [
+                TREE.verdict(rules.tree_is_consistent(build.frame)),
+                DOMAINS_HAVE_TOPICS.verdict(
+                    rules.domains_have(build.frame["domain"], site.settings.domains, "topic")
+                ),
+                WHOLE_ONTOLOGY.verdict(rules.ontology_is_whole(build.repairs)),
+            ],
         )
 
     return ontology_tree

@@ -7,11 +7,25 @@ import polars as pl
 
 from assets.annotation import AnnotationAssets
 from assets.corpus import CorpusAssets
+from assets.rules import (
+    DOMAINS_HAVE_DOCUMENTS,
+    FLOORS,
+    INDEX_DOMAINS,
+    INDEX_QUERIES,
+    OTHERS,
+    POPULATION,
+    RECOUNT,
+    STATISTICS,
+    SYMMETRIC,
+)
+from assets.signal_pictures import index_pictures, shard_pictures, threshold_pictures
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster import releases, signals
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.partitions import domain_and_shard
 from saber_dagster.problem_index import build_index
+from saber_dagster.rules import signals as pair_rules
+from saber_dagster.rules import topics as topic_rules
 from saber_dagster.text import stop_words_version
 from saber_dagster.thresholds import ThresholdRule, fit_thresholds
 
@@ -59,7 +73,12 @@ def signal_assets(
         },
         reads=["domains", "summaries.min_words"],
         identity=stop_words_version(),
-        checks=[CheckRule("has_queries", "Some document may be a query.")],
+        checks=[
+            CheckRule("has_queries", "Some document may be a query."),
+            INDEX_DOMAINS,
+            INDEX_QUERIES,
+            DOMAINS_HAVE_DOCUMENTS,
+        ],
     )
     def problem_index(
         context: dg.AssetExecutionContext,
@@ -87,6 +106,7 @@ def signal_assets(
                 "without_topic": index.filter(pl.col("topic_set_id").is_null()).height,
                 "without_words": index.filter(pl.col("word_set_id").is_null()).height,
                 "queries_by_domain": dg.MetadataValue.json(dict(members)),
+                **index_pictures(context, site, index, ontology_tree),
             },
             [
                 Check(
@@ -96,7 +116,20 @@ def signal_assets(
                     f" least {settings.summaries.min_words} content words. If there is none, look at"
                     " topic_tags: do the ontology's names occur in the problems, and do its top-level"
                     " topics belong to domains (ontology.root_domains in saber.yaml)?",
-                )
+                ),
+                INDEX_DOMAINS.verdict(
+                    topic_rules.domains_follow_from_topics(
+                        index, ontology_tree, settings.domains, corpus
+                    )
+                ),
+                INDEX_QUERIES.verdict(topic_rules.queries_may_be_asked(index, corpus)),
+                DOMAINS_HAVE_DOCUMENTS.verdict(
+                    topic_rules.domains_have(
+                        index.filter("is_document")["domains"].explode(),
+                        settings.domains,
+                        "document",
+                    )
+                ),
             ],
         )
 
@@ -108,14 +141,17 @@ def signal_assets(
         group=GROUP,
         inputs={"problem_index": problem_index, "ontology_tree": ontology_tree},
         reads=["release"],
+        checks=[STATISTICS],
     )
     def topic_statistics(
         context: dg.AssetExecutionContext, problem_index: pl.DataFrame, ontology_tree: pl.DataFrame
     ) -> Made:
         if pinned := pinned_table(site, "topic_statistics"):
-            return pinned
-        tree = OntologyTree.from_frame(ontology_tree)
-        return Made(signals.topic_statistics(problem_index, tree), {"pinned": False})
+            release = pinned.metadata["release"]
+            return Made(pinned.frame, pinned.metadata, [STATISTICS.pinned(release)])
+        frame = signals.topic_statistics(problem_index, OntologyTree.from_frame(ontology_tree))
+        found = topic_rules.statistics_add_up(frame, ontology_tree, problem_index)
+        return Made(frame, {"pinned": False}, [STATISTICS.verdict(found)])
 
     @stage(
         site,
@@ -130,6 +166,7 @@ def signal_assets(
         },
         partitions=site.by_query,
         reads=["signals"],
+        checks=[FLOORS, OTHERS, SYMMETRIC, POPULATION],
     )
     def signal_shards(
         context: dg.AssetExecutionContext,
@@ -150,6 +187,8 @@ def signal_assets(
             settings.signals.summary_floor,
             settings.signals.epsilon,
         )
+        pairs = pair_rules.NumberedPairs(made.pairs, mine, problem_index)
+        floors = settings.signals.topic_floor, settings.signals.summary_floor
         tails = made.pairs.select(
             pl.col(signal).quantile(q).alias(f"{signal} {q}")
             for signal in ("topic", "summary")
@@ -161,7 +200,14 @@ def signal_assets(
                 "queries": mine.height,
                 "population": dg.MetadataValue.json(made.population.to_dicts()),
                 "quantiles_of_stored_pairs": dg.MetadataValue.json(tails.to_dicts()[0]),
+                **shard_pictures(context, site, made.pairs, mine, problem_index),
             },
+            [
+                FLOORS.verdict(pair_rules.pairs_reach_a_floor(made.pairs, *floors)),
+                OTHERS.verdict(pairs.are_of_others()),
+                SYMMETRIC.verdict(pairs.are_symmetric()),
+                POPULATION.verdict(pairs.fit_the_population(made.population)),
+            ],
         )
 
     @stage(
@@ -179,21 +225,35 @@ def signal_assets(
                 "Every domain has enough eligible queries.",
                 blocking=settings.queries.require_all_domains,
             ),
+            RECOUNT,
         ],
     )
     def thresholds(
         context: dg.AssetExecutionContext, signal_shards: pl.DataFrame, problem_index: pl.DataFrame
     ) -> Made:
         if pinned := pinned_table(site, "thresholds"):
-            return Made(pinned.frame, pinned.metadata, _released_checks(pinned.frame, rule))
+            return Made(
+                pinned.frame,
+                {
+                    **pinned.metadata,
+                    **threshold_pictures(context, site, pinned.frame, signal_shards, problem_index),
+                },
+                [*_released_checks(pinned.frame, rule), RECOUNT.pinned(pinned.metadata["release"])],
+            )
         result = fit_thresholds(signal_shards, problem_index, settings.domains, rule)
+        recount = pair_rules.threshold_counts_are_right(
+            result.frame, signal_shards, problem_index, rule.per_group
+        )
         short = [str(failure) for failure in result.failures]
         for line in short:
             context.log.warning(line)
         return Made(
             result.frame,
-            {"pinned": False},
-            _checks(result.frame, rule, ".\n".join(short)),
+            {
+                "pinned": False,
+                **threshold_pictures(context, site, result.frame, signal_shards, problem_index),
+            },
+            [*_checks(result.frame, rule, ".\n".join(short)), RECOUNT.verdict(recount)],
         )
 
     return SignalAssets(problem_index, topic_statistics, signal_shards, thresholds)

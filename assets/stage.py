@@ -101,6 +101,7 @@ def stage(
     checks: Sequence[CheckRule] = (),
     description: str = "",
     tags: Mapping[str, str] | None = None,
+    facts: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Made]], dg.AssetsDefinition]:
     """Turn a function of frames into an asset.
 
@@ -122,6 +123,7 @@ def stage(
         checks: what the returned checks may be.
         description: what the table says; default: its contract's description.
         tags: asset tags.
+        facts: metadata of the definition, such as the revision of an engine.
 
     Returns:
         A decorator for ``function(context, **frames) -> Made``.
@@ -156,7 +158,7 @@ def stage(
             required_resource_keys=set(resources),
             pool=pool,
             automation_condition=None if pool or published else follow_inputs(),
-            metadata={TABLE_KEY: table, "dagster/column_schema": _column_schema(table)},
+            metadata={**_described(table), **(facts or {})},
             tags={name: _tag_value(value) for name, value in (tags or {}).items()},
             check_specs=check_specs,
         )
@@ -263,8 +265,8 @@ def _refuse_if_behind(site: Site, key: Key) -> None:
             )
 
 
-def _column_schema(table: str) -> dg.TableSchema:
-    return dg.TableSchema(
+def _described(table: str) -> dict[str, Any]:
+    schema = dg.TableSchema(
         columns=[
             dg.TableColumn(
                 name,
@@ -275,6 +277,7 @@ def _column_schema(table: str) -> dg.TableSchema:
             for name, column in TABLES[table].columns.items()
         ]
     )
+    return {TABLE_KEY: table, "dagster/column_schema": schema}
 
 
 def _sample(frame: pl.DataFrame) -> str:

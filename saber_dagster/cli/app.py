@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from saber_dagster.cli import boards, build, corpus, ledger, reports, ui
+from saber_dagster.cli import boards, build, corpus, ledger, ontology, report, reports, ui
 from saber_dagster.cli.common import SaberTyper
 from saber_dagster.cli.releases import release_app
 
@@ -42,8 +42,10 @@ def _main(
 app.command("build")(build.build)
 app.command("status")(reports.status)
 app.command("leaderboard")(boards.leaderboard)
+app.command("report")(report.report)
 app.command("settings")(reports.settings)
 app.command("ui")(ui.ui)
 app.add_typer(corpus.corpus_app, name="corpus")
+app.add_typer(ontology.ontology_app, name="ontology")
 app.add_typer(ledger.ledger_app, name="ledger")
 app.add_typer(release_app, name="release")

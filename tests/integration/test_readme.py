@@ -1,4 +1,4 @@
-"""What README.md and docs/extending.md tell users to type works, and what they mention exists."""
+"""What README.md, tutorial and extending.md tell users to type works, and what they mention exists."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from saber_dagster.retrieval.base import load_retriever
 from saber_dagster.settings_files import load_judges, load_retrievers, load_settings
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "docs/extending.md")
+DOCUMENTS = ("README.md", "docs/extending.md", "docs/tutorial.md")
 HOMES = (".saber", ".saber-mine", ".saber-own", ".saber-queries")
 NOT_RUN = {
     "make demo": "CI runs it",

@@ -1,0 +1,217 @@
+"""How rare high signals are, and how many queries the thresholds leave."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from saber_dagster.contracts import GROUPS
+from saber_dagster.plots.style import (
+    GRID,
+    GROUP_COLOURS,
+    GROUP_NAMES,
+    INK,
+    domain_colours,
+    domain_dashes,
+    finish,
+    nothing,
+    panels,
+    spoken,
+    styled,
+)
+from saber_dagster.signals import population
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIGNALS = ("topic", "summary")
+_STEPS = 160
+_TAILS = {"domain": pl.String, "signal": pl.String, "value": pl.Float64, "share": pl.Float64}
+
+
+def signal_tails(
+    pairs: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, floors: dict[str, float]
+) -> pl.DataFrame:
+    """The share of a domain's pairs whose signal is at least a value.
+
+    Args:
+        pairs: table ``signal_shards``, all pairs of the queries.
+        queries: rows of ``problem_index``; a query counts in each of its ``domains``.
+        documents: rows of ``problem_index``.
+        floors: signal → the value from which on all pairs are stored.
+
+    Returns:
+        Columns domain, signal, value, share: up to 161 values from the floor to the largest signal;
+        a share of 0 is left out. The share is of the pairs of which both sides have the feature.
+    """
+    sizes = {row["domain"]: row for row in population(queries, documents).iter_rows(named=True)}
+    members = queries.select(pl.col("doc_id").alias("query_id"), pl.col("domains").alias("domain"))
+    rows: list[tuple[str, str, float, float]] = []
+    for domain, size in sorted(sizes.items()):
+        own = members.filter(pl.col("domain").list.contains(domain)).select("query_id")
+        mine = pairs.join(own, on="query_id", how="semi")
+        for signal in SIGNALS:
+            floor = floors[signal]
+            stored = mine.filter((pl.col(signal) >= floor) & (pl.col(signal) > 0))
+            values = np.sort(stored[signal].to_numpy())
+            if not values.size:
+                continue
+            grid = np.unique(np.append(np.linspace(floor, values[-1], _STEPS), values[-1]))
+            above = values.size - np.searchsorted(values, grid, side="left")
+            shares = above / max(size[f"{signal}_pairs"], 1)
+            rows += [
+                (domain, signal, float(value), float(share))
+                for value, share in zip(grid, shares, strict=True)
+            ]
+    return pl.DataFrame(rows, schema=_TAILS, orient="row")
+
+
+@styled
+def tails_figure(
+    tails: pl.DataFrame,
+    domains: Sequence[str],
+    title: str,
+    thresholds: pl.DataFrame | None = None,
+    narrow: bool = False,
+) -> "Figure":
+    """Lines: the tail of each signal by domain, on a logarithmic scale.
+
+    Args:
+        tails: :func:`signal_tails`.
+        domains: the configured domains.
+        title: whose pairs are counted.
+        thresholds: table ``thresholds``, if a dot is to mark the share that counts as high, and,
+            under the percentile rule, a line the threshold.
+        narrow: for a phone.
+    """
+    figure, every = panels([3.0] * len(SIGNALS), narrow)
+    for signal, axes in zip(SIGNALS, every, strict=True):
+        mine = tails.filter((pl.col("signal") == signal) & (pl.col("share") > 0))
+        if not mine.height:
+            nothing(axes, f"no pair reaches the floor of the {signal} signal")
+            continue
+        for domain in domains:
+            line = mine.filter(pl.col("domain") == domain)
+            if line.height:
+                axes.plot(
+                    line["value"].to_numpy(),
+                    line["share"].to_numpy(),
+                    color=domain_colours(domains)[domain],
+                    linestyle=domain_dashes(domains)[domain],
+                    label=spoken(domain),
+                )
+                if thresholds is not None:
+                    _mark(axes, line, thresholds.filter(pl.col("domain") == domain), signal)
+        _share_scale(axes, float(mine.select(pl.min("share")).item()))
+        axes.set_title(f"{signal} signal")
+        axes.set_xlabel("value")
+        axes.set_ylabel("share of pairs at or above")
+        axes.grid(axis="both")
+    legend = next((axes for axes in every if axes.lines), None)
+    finish(figure, title, _tail_note(thresholds), legend=legend, columns=5)
+    return figure
+
+
+def _share_scale(axes: "Axes", lowest: float) -> None:
+    """A logarithmic scale whose ticks are per cent."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    few_decades = lowest > 1e-3
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few_decades else (1.0,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _mark(axes: "Axes", line: pl.DataFrame, row: pl.DataFrame, signal: str) -> None:
+    """A dot where a domain's tail is as large as the share that counts as high."""
+    if not row.height:
+        return
+    limit = row.row(0, named=True)
+    if limit["rule"] == "percentile":
+        axes.axvline(limit[signal], color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
+    share = limit[f"density_{signal}"]
+    reached = line.filter(pl.col("share") >= share)
+    if share > 0 and reached.height:
+        axes.plot([reached["value"][-1]], [share], "o", color=axes.lines[-1].get_color(), ms=6)
+
+
+def _tail_note(thresholds: pl.DataFrame | None) -> str:
+    if thresholds is None or not thresholds.height:
+        return ""
+    if thresholds["rule"][0] == "percentile":
+        return "Dashed: the threshold. Dots: the share of pairs that counts as high."
+    m = sorted(set(thresholds["m"].drop_nulls()))
+    sizes = " or ".join(str(value) for value in m)
+    return (
+        "Dots: the share of pairs that counts as high. That is each query's"
+        f" {sizes} largest signals, so a dot is no cut-off value."
+    )
+
+
+@styled
+def eligible_figure(
+    thresholds: pl.DataFrame,
+    domains: Sequence[str],
+    required: int,
+    per_group: int,
+    narrow: bool = False,
+) -> "Figure":
+    """Bars: how many queries of each domain are eligible, and which group the others lack.
+
+    Args:
+        thresholds: table ``thresholds``.
+        domains: the configured domains.
+        required: eligible queries that each domain needs.
+        per_group: K, the documents that an eligible query has in each group.
+        narrow: for a phone.
+    """
+    rows = {row["domain"]: row for row in thresholds.iter_rows(named=True)}
+    shown = [domain for domain in domains if domain in rows]
+    figure, (left, right) = panels([0.42 * len(shown) + 0.8] * 2, narrow, sharey=not narrow)
+    places = np.arange(len(shown))
+    possible = [rows[domain]["n_queries"] for domain in shown]
+    eligible = [rows[domain]["eligible_queries"] for domain in shown]
+    colours = [domain_colours(domains)[domain] for domain in shown]
+    left.barh(places, possible, color=GRID, height=0.7, label="may be a query")
+    bars = left.barh(places, eligible, color=colours, height=0.7, label="eligible")
+    labels = [
+        f"{found} of {most}" + ("" if found >= required else f", {required} needed")
+        for found, most in zip(eligible, possible, strict=True)
+    ]
+    largest = max([*possible, required, 1])
+    for place, label, most in zip(places, labels, possible, strict=True):
+        left.text(most + 0.02 * largest, float(place), label, va="center", fontsize=8)
+    left.axvline(required, color=INK, linewidth=0.9, linestyle=(0, (2, 2)))
+    left.set_xlim(0, largest * 1.5)
+    left.set_title("eligible of possible queries")
+    for axes in (left, right):
+        axes.set_yticks(places, [spoken(domain) for domain in shown])
+        axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        axes.set_xlabel("queries")
+    for step, group in enumerate(GROUPS):
+        short = [rows[domain][f"short_{group}"] for domain in shown]
+        bars = right.barh(
+            places + (step - 1) * 0.24,
+            short,
+            color=GROUP_COLOURS[group],
+            height=0.22,
+            label=GROUP_NAMES[group],
+        )
+        right.bar_label(bars, padding=2, fontsize=7.5)
+    right.set_title(f"short of {per_group} documents")
+    right.margins(x=0.12)
+    finish(
+        figure,
+        "Which queries have enough related documents",
+        f"A query is eligible if it has {per_group} documents in each group. Dashed: the"
+        f" {required} eligible queries that a domain needs. Bars by group: queries that"
+        f" have fewer than {per_group} documents in it.",
+        legend=right,
+    )
+    return figure

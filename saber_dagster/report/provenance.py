@@ -1,0 +1,53 @@
+"""Where the tables come from: condition, data version and code version of each."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from saber_dagster.contracts import TABLES
+from saber_dagster.report.tables import Tables
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A table as it is."""
+
+    asset: str
+    table: str
+    partitions: int
+    rows: int | None
+    condition: str
+    data_version: str
+    code_version: str
+
+
+def provenance(tables: Tables) -> tuple[TableRow, ...]:
+    """A row for every asset, in topological order."""
+    conditions: dict[str, Counter[str]] = {}
+    for state in tables.states:
+        conditions.setdefault(state.node.name, Counter())[state.condition] += 1
+    rows = []
+    for node in tables.graph.values():
+        found = [tables.store.provenance(node.key, partition) for partition in node.partitions]
+        frame = tables.get(node.name)
+        codes = sorted({each.code_version for each in found if each})
+        counts = conditions.get(node.name, Counter())
+        rows.append(
+            TableRow(
+                asset=node.name,
+                table=node.table,
+                partitions=len(node.partitions),
+                rows=None if frame is None else frame.height,
+                condition=_spoken(counts, len(node.partitions)),
+                data_version="" if frame is None else TABLES[node.table].version(frame),
+                code_version=", ".join(codes),
+            )
+        )
+    return tuple(rows)
+
+
+def _spoken(counts: Counter[str], partitions: int) -> str:
+    if not counts:
+        return "not known"
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{n} of {partitions} {condition}" for condition, n in sorted(counts.items()))
