@@ -90,6 +90,7 @@ def annotation_assets(
                 "levels": counts.levels,
                 **call_metadata(session.counts),
                 **picture(
+                    site,
                     context,
                     "plot",
                     "Bars: the problems of this shard by first-level topic",

@@ -164,6 +164,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
                 **made.metadata,
                 "queries": mine.height,
                 **picture(
+                    site,
                     context,
                     "plot",
                     "Points: both signals of each candidate, by group",

@@ -120,6 +120,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
                 "not_strongly_connected": graph.filter(~pl.col("strongly_connected")).height,
                 **call_metadata(session.counts),
                 **picture(
+                    site,
                     context,
                     "plot",
                     "Points: how often the document shown first wins, by round",
@@ -202,6 +203,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         return Made(
             frame,
             picture(
+                site,
                 context,
                 "plot",
                 "Points with whiskers: the ratings of one query's candidates",
@@ -257,6 +259,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
             {
                 "queries": ratings["query_id"].n_unique(),
                 **picture(
+                    site,
                     context,
                     "plot",
                     "Lines: how early the candidates of each group come in the judge's order",

@@ -166,6 +166,7 @@ def _pictures(
     title = f"Judge {lane.slug}, release {settings.release}"
     return {
         **picture(
+            site,
             context,
             f"plot_{lane.slug}",
             "Points with whiskers: every retriever by setting",
@@ -174,6 +175,7 @@ def _pictures(
             ),
         ),
         **picture(
+            site,
             context,
             f"plot_{lane.slug}_domains",
             f"Points with whiskers: every retriever by domain, in {shown[0]}",

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from assets.stage import Site
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -15,7 +17,7 @@ _SIZES = ((110, 128), (75, 32))
 
 
 def picture(
-    context: dg.AssetExecutionContext, key: str, alt: str, draw: "Callable[[], Figure]"
+    site: Site, context: dg.AssetExecutionContext, key: str, alt: str, draw: "Callable[[], Figure]"
 ) -> dict[str, dg.MetadataValue]:
     """A figure as metadata: Markdown with the picture inside, which the UI shows.
 
@@ -23,11 +25,14 @@ def picture(
     the log of the run has a warning, the metadata has no picture, and the table is stored as ever.
 
     Args:
+        site: its settings may want no pictures.
         context: of the asset.
         key: ``plot``, or ``plot_NAME`` where an asset has several.
         alt: what the picture shows, for those who do not see it.
         draw: makes the figure; only errors in here are caught.
     """
+    if not site.settings.pictures:
+        return {}
     from saber_dagster.plots.render import data_uri
 
     try:

@@ -23,12 +23,14 @@ def index_pictures(
 
     return {
         **picture(
+            site,
             context,
             "plot",
             "Bars: the problems of the corpus by domain",
             lambda: domains_figure(weights(), domains, f"Domains of {documents:,} problems"),
         ),
         **picture(
+            site,
             context,
             "plot_topics",
             "Bars: the problems of the corpus by first-level topic",
@@ -53,6 +55,7 @@ def shard_pictures(
 
     title = f"Pairs of {queries.height:,} possible queries of {domain}, shard {shard}"
     return picture(
+        site,
         context,
         "plot",
         "Lines: the tail of both signals",
@@ -76,6 +79,7 @@ def threshold_pictures(
 
     return {
         **picture(
+            site,
             context,
             "plot_eligible",
             "Bars: eligible queries by domain, and the group that others are short of",
@@ -87,6 +91,7 @@ def threshold_pictures(
             ),
         ),
         **picture(
+            site,
             context,
             "plot_tails",
             "Lines: the tail of both signals by domain, with what counts as high",

@@ -183,6 +183,7 @@ class Settings(Section):
     evaluation: Evaluation = Evaluation()
     annotator: EngineSettings = EngineSettings()
     ledger: Ledger = Ledger()
+    pictures: bool = Field(True, description="figures in the metadata of tables; they decide nothing")
 
     @field_validator("domains")
     @classmethod

@@ -59,6 +59,22 @@ def without_release(home):
 # what runs
 
 
+def test_pictures_are_shown_where_they_are_wanted_and_change_nothing(corpus, finished, tmp_path):
+    drawn = TinyHome.make(tmp_path / "drawn", corpus, pictures=True)
+    drawn.build()
+    assert drawn.versions("thresholds") == finished.versions("thresholds")
+
+    def labels(home, asset):
+        event = home.instance.get_latest_materialization_event(dg.AssetKey([asset]))
+        return set(event.asset_materialization.metadata)
+
+    assert "plot" in labels(drawn, "candidate_sets")
+    assert {"plot_eligible", "plot_tails"} <= labels(drawn, "thresholds")
+    assert not any(label.startswith("plot") for label in labels(finished, "thresholds"))
+    drawn.change(pictures=False)
+    assert drawn.build() == set()
+
+
 def test_a_finished_home_is_fresh_and_its_tables_say_so(home):
     assert home.build() == set()
     assert all(row["fresh"] == row["partitions"] for row in home.status().values())

@@ -19,6 +19,7 @@ MODEL = {"engine": "openai", "options": {"model": "some-model", "revision": "1"}
 CHANGES = {
     "seed": 8,
     "ledger.mode": "replay",
+    "pictures": False,
     "release": "r2",
     "domains": ["algebra", "geometry"],
     "partitions.corpus_shards": 3,

@@ -29,6 +29,7 @@ SETTINGS = {
     "queries": {"per_domain": 2},
     "tournament": {"rounds": 4},
     "evaluation": {"bootstrap_samples": 20},
+    "pictures": False,
 }
 
 

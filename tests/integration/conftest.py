@@ -23,6 +23,7 @@ candidates: {per_group: 4}
 queries: {per_domain: 2}
 thresholds: {queries_required: 2}
 tournament: {rounds: 6}
+pictures: false
 """
 
 

@@ -37,6 +37,7 @@ candidates: {per_group: 4}
 queries: {per_domain: 2}
 thresholds: {queries_required: 2}
 tournament: {rounds: 6}
+pictures: false
 """
 RETRIEVERS = "retrievers: [{slug: bm25, retriever: bm25}]\n"
 
@@ -92,7 +93,7 @@ def workspace(small_home, problems, tmp_path):
     return tmp_path
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_commands_work(document, workspace):
     environ = {k: v for k, v in os.environ.items() if not k.startswith("SABER_")}

@@ -20,6 +20,7 @@ from saber_dagster.plots.render import data_uri, png, svg
 from saber_dagster.settings import RetrieverEntry
 
 DOMAINS = ("algebra", "geometry")
+SITE = SimpleNamespace(settings=SimpleNamespace(pictures=True))
 NASTY = "a $x <b> & \"c\" \\frac id='x'"
 
 
@@ -511,7 +512,7 @@ def test_every_figure_can_be_drawn(case, narrow):
 def test_even_a_full_picture_fits_into_metadata(case):
     log = []
     context = SimpleNamespace(log=SimpleNamespace(warning=log.append))
-    made = picture(context, "plot", "much", lambda: CASES[case](False))
+    made = picture(SITE, context, "plot", "much", lambda: CASES[case](False))
     assert log == []
     assert len(made["plot"].value) < MOST_CHARACTERS + 100
 
@@ -612,9 +613,9 @@ def test_a_little_is_not_nothing(share, text):
 def test_a_picture_that_fails_leaves_a_warning_and_no_metadata():
     log = []
     context = SimpleNamespace(log=SimpleNamespace(warning=log.append))
-    assert picture(context, "plot", "a", lambda: 1 / 0) == {}
+    assert picture(SITE, context, "plot", "a", lambda: 1 / 0) == {}
     assert log == ["no plot: ZeroDivisionError: division by zero"]
-    made = picture(context, "plot", "a ] [ b\\", figure)
+    made = picture(SITE, context, "plot", "a ] [ b\\", figure)
     assert made["plot"].value.startswith("![a ) ( b](data:image/png;base64,")
     assert len(log) == 1
 
@@ -623,7 +624,7 @@ def test_a_picture_too_large_is_left_out(monkeypatch):
     monkeypatch.setattr("assets.pictures.MOST_CHARACTERS", 100)
     log = []
     context = SimpleNamespace(log=SimpleNamespace(warning=log.append))
-    assert picture(context, "plot", "a", figure) == {}
+    assert picture(SITE, context, "plot", "a", figure) == {}
     assert "characters" in log[0]
 
 
