@@ -72,7 +72,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
             cut = [shard_of(query, shards) for query in made.frame["query_id"]]
             frame = made.frame.with_columns(pl.Series("shard", cut, dtype=pl.Int32))
             release = made.metadata["release"]
-            checks = [ELIGIBLE.pinned(release), QUERY_DOMAINS.pinned(release)]
+            checks = [rule.pinned(release) for rule in (ELIGIBLE, QUERY_DOMAINS, SAMPLE_SIZES)]
             made = Made(frame, made.metadata, checks)
         else:
             groups = candidates.group_pairs(signal_shards, problem_index, thresholds)
@@ -91,11 +91,11 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
                     )
                 ),
                 QUERY_DOMAINS.verdict(rules.query_domains_are_right(frame, problem_index)),
+                SAMPLE_SIZES.verdict(
+                    [] if own else rules.samples_have_their_size(frame, settings.queries.per_domain)
+                ),
             ]
             made = Made(frame, {"pinned": False, "eligible_queries": len(eligible)}, checks)
-        too_large = (
-            [] if own else rules.samples_have_their_size(made.frame, settings.queries.per_domain)
-        )
         by_domain = made.frame.explode("selected_for").group_by("selected_for").len()
         return Made(
             made.frame,
@@ -112,7 +112,6 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
                     f"{made.frame.height} queries with {per_group} documents in each group",
                 ),
                 *made.checks,
-                SAMPLE_SIZES.verdict(too_large),
             ],
         )
 

@@ -55,8 +55,9 @@ def compare(
     }
     rows: list[Row] = []
     table = [
-        "| ranked by | queries | shares a technique: top 10 | all candidates | ratio |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| ranked by | queries | sharing candidates | shares a technique: top 10 | all candidates |"
+        " ratio |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
 
     def add(name: str, ranked: dict[str, list[str]]) -> None:
@@ -68,7 +69,8 @@ def compare(
         rows.append(Row.at_least(label, top, "share", None, every))
         rows.append(Row.at_least(f"{label}, ratio", ratio, "×", bar, interval=(low, high)))
         table.append(
-            f"| {name} | {lift.n} | {top:.3f} | {every:.3f} | {ratio:.2f} [{low:.2f}, {high:.2f}] |"
+            f"| {name} | {lift.n} | {lift.counts[:, 2].sum():.0f} | {top:.3f} | {every:.3f} |"
+            f" {ratio:.2f} [{low:.2f}, {high:.2f}] |"
         )
 
     by_query = judged.sort("query_id", "rank").group_by("query_id", maintain_order=True)

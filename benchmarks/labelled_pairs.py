@@ -64,7 +64,7 @@ class Pairs:
         return auc(scores[keep], self.shares[keep])
 
     def interval(
-        self, scores: Sequence[Floats], samples: int = 200, within: bool = False
+        self, scores: Sequence[Floats], samples: int = 500, within: bool = False
     ) -> list[tuple[float, float]]:
         """95 % intervals of the AUC, and of its differences from the last one, by drawing documents.
 
@@ -87,8 +87,7 @@ class Pairs:
             weight = (times[first] * times[second]).astype(np.float64)
             for column, order in enumerate(ranked):
                 positive = np.bincount(order, weight * shares)
-                negative = np.bincount(order, weight * ~shares, minlength=len(positive))
-                positive = np.pad(positive, (0, len(negative) - len(positive)))
+                negative = np.bincount(order, weight * ~shares)
                 below = np.cumsum(negative) - negative / 2
                 found[sample, column] = (positive * below).sum() / (positive.sum() * negative.sum())
         both = np.hstack([found, found - found[:, -1:]])

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 import yaml
@@ -51,7 +52,8 @@ def starter_problems() -> list[Problem]:
             file=f"starter/{entry.domain}.yaml",
             row=row,
         )
-        for row, entry in enumerate(starter_entries(), 1)
+        for _, entries in groupby(starter_entries(), key=lambda entry: entry.domain)
+        for row, entry in enumerate(entries, 1)
     ]
 
 

@@ -9,8 +9,8 @@ from resources.engines.embedded_words import techniques, vocabulary, weight
 from saber_dagster.phrases import formula_groups, read_text
 
 SHARES = {"words": 1.0, "techniques": 0.2, "vectors": 0.05}
-"""What each part counts in a similarity; chosen by ``benchmarks/engine_comparison.py``."""
-MATHEMATICAL = 3.0
+"""What each part counts in a similarity; chosen by ``benchmarks/engine_search.py``."""
+MATHEMATICAL = 4.0
 """What a mathematical word counts, against another of the same rarity."""
 
 Document = tuple[str, str]
@@ -39,13 +39,13 @@ def features(problem: str, solution: str) -> Features:
     for sequence in (read_text(problem), read_text(solution)):
         named.update(techniques().phrases.count(sequence))
     numbers = frozenset(named)
-    return Features(words, math.fsum(map(_worth, words)), numbers, _technique_sum(numbers))
+    return Features(words, math.fsum(map(token_worth, words)), numbers, _technique_sum(numbers))
 
 
 def word_overlap(query: Document, document: Document) -> float:
     """Weighted Jaccard similarity of words and formula parts."""
     left, right = features(*query), features(*document)
-    shared = math.fsum(map(_worth, left.words & right.words))
+    shared = math.fsum(map(token_worth, left.words & right.words))
     return _jaccard(shared, left.words_sum, right.words_sum)
 
 
@@ -97,7 +97,8 @@ def _jaccard(shared: float, left: float, right: float) -> float:
 
 
 @lru_cache(maxsize=65_536)
-def _worth(token: str) -> float:
+def token_worth(token: str) -> float:
+    """The square root of a token's weight, times :data:`MATHEMATICAL` for mathematical words."""
     return math.sqrt(weight(token)) * (MATHEMATICAL if token in vocabulary() else 1.0)
 
 

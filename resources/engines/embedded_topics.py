@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from resources.engines.embedded_vectors import Vector, text_vector, unit
+from resources.engines.embedded_vectors import Vector, cosine, text_vector, unit
 from resources.engines.embedded_words import weight
 from saber_dagster.phrases import Phrases, phrase, read_text
 
@@ -90,7 +90,7 @@ def topic_scores(
 def nearness(problem: str, solution: str, candidates: Candidates) -> list[float]:
     """Cosines of the texts and each candidate, to 9 decimals."""
     text = unit(text_vector(problem) + SOLUTION * text_vector(solution))
-    return [round(value, 9) for value in (candidates.vectors @ text).tolist()]
+    return [round(cosine(vector, text), 9) for vector in candidates.vectors]
 
 
 def _vector(candidate: Mapping[str, Any]) -> Vector:

@@ -241,7 +241,7 @@ def ratings_figure(
     from matplotlib.ticker import MaxNLocator
 
     figure, (axes,) = panels([2.9], narrow)
-    rows = rating_intervals(ratings).join(groups, on="doc_id", how="left").sort("rank")
+    rows = rating_intervals(ratings).join(groups, on="doc_id", how="left").sort("rank", "doc_id")
     if not rows.height:
         nothing(axes, "no candidates")
     else:

@@ -137,7 +137,7 @@ def examples(
         rows = (
             rating_intervals(rated[first.slug].filter(mine))
             .join(candidate_sets.filter(mine), on=("query_id", "doc_id"), how="inner")
-            .sort("rank")
+            .sort("rank", "doc_id")
         )
         made.append(
             _example(

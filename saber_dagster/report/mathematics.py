@@ -25,8 +25,8 @@ _FORMULA = re.compile(
     r"|\\\((?P<paren>.{1,4000}?)\\\)"
     r"|(?P<environment>\\begin\{(?P<name>(?:align|alignat|equation|gather|multline)\*?)\}"
     r".{1,4000}?\\end\{(?P=name)\})"
-    # a price is not a formula: "$5 and $10"
-    r"|\$(?P<inline>(?:\\.|[^$\\]){1,4000}?)\$(?!\d)",
+    # a price is not a formula: "$5 and $10", nor is what lies between two signs with space inside
+    r"|\$(?!\s)(?P<inline>(?:\\.|[^$\\\s]|\s(?!\$)){1,4000}?)\$(?!\d)",
     re.DOTALL,
 )
 _BREAKS = re.compile(r'[ \t]*\n?[ \t]*(<math display="block">.*?</math>)[ \t]*\n?', re.DOTALL)

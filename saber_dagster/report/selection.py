@@ -75,7 +75,7 @@ def topics(tables: Tables, album: Album) -> Topics:
         without_words=documents["word_set_id"].null_count(),
         domains=album.picture(
             "Bars: how many problems lie in each domain",
-            "A longer bar: more problems. A problem with topics of two domains counts half in each.",
+            "A longer bar: more problems. A problem with several topics is shared equally among them.",
             lambda narrow: domains_figure(weights, domains, f"Domains of {count}", narrow),
         ),
         topics=album.picture(

@@ -1,6 +1,7 @@
 """docs/checks.md lists the checks of the graph; a planted fault stops whatever builds on the table."""
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -46,16 +47,9 @@ def test_the_document_lists_the_checks_of_the_graph_and_no_other(blocking):
 # planted faults
 
 
-def without_pictures(patch):
-    """They take most of the time of so small a build."""
-    for module in ("annotation", "candidates", "judges", "leaderboard", "signal_pictures"):
-        patch.setattr(f"assets.{module}.picture", lambda *args: {})
-
-
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    without_pictures(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +57,6 @@ def finished(tmp_path_factory):
     """A home with everything built; only to be copied."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DAGSTER_HOME", str(tmp_path_factory.getbasetemp()))
-        without_pictures(patch)
         corpus = write_problems(tmp_path_factory.mktemp("corpus") / "tiny.jsonl", 0, 50)
         home = TinyHome.make(tmp_path_factory.mktemp("finished") / "home", corpus)
         home.build()
@@ -304,3 +297,16 @@ def test_a_sound_home_passes_all_checks_but_that_of_the_licence(finished):
             bad |= set() if result.passed else {name}
     assert bad == {("raw_sources", "licences_are_known")}, "the file names none"
     assert len(seen) > 50
+
+
+def test_a_pinned_table_is_not_measured_by_the_settings_of_today(tmp_path):
+    corpus = write_problems(tmp_path / "tiny.jsonl", 0, 50)
+    ids = [json.loads(line)["id"] for line in corpus.read_text().splitlines()]
+    queries = tmp_path / "queries.txt"
+    queries.write_text("".join(f"{name}\n" for name in ids))
+    home = TinyHome.make(tmp_path / "home", corpus)
+    home.change(corpus={"queries": {"path": str(queries)}})
+    home.build()
+    assert home.table("query_set").height > 4, "more than a sample of today's settings"
+    home.change(corpus={"queries": None})
+    assert ("query_set", None) in home.build()

@@ -1,6 +1,7 @@
 """Reads the final answers of the starter corpus as mathematics, so that programs can check them."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import sympy
@@ -82,7 +83,10 @@ def value(answer: str) -> Any:
 
 
 def agree(found: Any, answer: str) -> bool:
-    """Whether the result of a program is the answer: text as text, all else as mathematics."""
+    """Whether the result of a program is the answer: text as text, all else as mathematics.
+
+    The elements of a set or list are matched one to one, in any order.
+    """
     if isinstance(found, str):
         return found.strip() == answer.strip()
     return _same(found, value(answer))
@@ -90,10 +94,13 @@ def agree(found: Any, answer: str) -> bool:
 
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, (set, frozenset, list)) or isinstance(right, frozenset):
-        left, right = list(left), list(right)
-        return len(left) == len(right) and all(any(_same(x, y) for y in right) for x in left)
+        return _are_collections(left, right) and _matched(list(left), list(right))
     if isinstance(left, tuple) or isinstance(right, tuple):
-        return len(left) == len(right) and all(map(_same, left, right))
+        return (
+            _are_collections(left, right)
+            and len(left) == len(right)
+            and all(map(_same, left, right))
+        )
     if isinstance(left, float):
         close = abs(left - complex(sympy.N(right, 20)))
         return bool(close <= 1e-6 * max(1.0, abs(left)))
@@ -106,6 +113,20 @@ def _same(left: Any, right: Any) -> bool:
         sympy.simplify(difference) == 0
         or (not difference.free_symbols and abs(sympy.N(difference, 40)) < 1e-25)
     )
+
+
+def _are_collections(*values: Any) -> bool:
+    return all(isinstance(value, Iterable) for value in values)
+
+
+def _matched(left: list[Any], right: list[Any]) -> bool:
+    """Whether each element of one list has a partner of its own in the other."""
+    for x in left:
+        partner = next((i for i, y in enumerate(right) if _same(x, y)), None)
+        if partner is None:
+            return False
+        right = right[:partner] + right[partner + 1 :]
+    return not right
 
 
 def _split(text: str) -> list[str]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.engines.embedded import EmbeddedEngine
+from resources.engines.embedded import VERSION, EmbeddedEngine
 from resources.engines.embedded_words import DEFAULT_WEIGHT, techniques, vocabulary, weight, weights
+from saber_dagster.champ import champ_problems
 from saber_dagster.engines import (
     PAIRWISE_JUDGMENT,
     SOLUTION_SUMMARY,
@@ -18,6 +19,7 @@ from saber_dagster.engines import (
     call_key,
 )
 from saber_dagster.errors import SaberError
+from saber_dagster.hashing import digest
 from saber_dagster.phrases import BREAK, Phrases, phrase, read_text, stem
 from saber_dagster.replies import parse_summary, parse_topic_scores, parse_verdict
 from saber_dagster.text import content_words
@@ -237,3 +239,28 @@ def test_word_weights_are_made_by_their_script() -> None:
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert script.TARGET.read_text(encoding="utf-8") == script.render()
+
+
+GOLDEN = {
+    TOPIC_SCORES: "951fa2279ad5",
+    SOLUTION_SUMMARY: "f891154788f5",
+    PAIRWISE_JUDGMENT: "4236e00474a8",
+}
+"""Of the replies to 40 calls each. If one changes, raise VERSION, and then write the new digest."""
+
+
+def golden_calls(task: str) -> list[Call]:
+    documents = [{"problem": p.problem, "solution": p.solution} for p in champ_problems()[::6][:42]]
+    if task == TOPIC_SCORES:
+        return [Call(task, {**d, "candidates": ROOTS}, "") for d in documents[:40]]
+    if task == SOLUTION_SUMMARY:
+        return [Call(task, d, "") for d in documents[:40]]
+    triples = zip(documents, documents[1:], documents[2:], strict=False)
+    return [Call(task, {"query": q, "first": f, "second": s}, "") for q, f, s in triples]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_an_answer_that_changes_needs_a_new_version(task: str) -> None:
+    replies = [reply.text for _, reply in EmbeddedEngine().answer(golden_calls(task))]
+    assert len(replies) == 40
+    assert (VERSION, digest(replies)) == (2, GOLDEN[task])

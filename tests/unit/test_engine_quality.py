@@ -65,6 +65,14 @@ def test_the_area_under_the_curve_is_scikit_learns():
     assert auc(values, positive) == pytest.approx(roc_auc_score(positive, values))
 
 
+def test_an_interval_counts_a_tie_as_half():
+    """Two documents that tie everywhere: every sample's value is one half."""
+    champ = champ_pairs()
+    constant = np.ones(len(champ.first))
+    (low, high), _ = champ.interval([constant], samples=20)
+    assert (low, high) == pytest.approx((0.5, 0.5))
+
+
 def test_an_interval_holds_the_value_and_is_of_width_zero_against_itself():
     champ = champ_pairs()
     value = plain_jaccard(champ)

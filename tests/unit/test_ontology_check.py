@@ -119,6 +119,21 @@ def test_a_domain_much_deeper_than_the_rest_is_unbalanced(tmp_path):
     ]
 
 
+def test_a_domain_much_shallower_than_the_rest_is_unbalanced(tmp_path):
+    def deep(letters):
+        first, second, *leaves = (letter * 5 for letter in letters)
+        return topic(first, topic(second, *map(topic, leaves[:2])), topic(leaves[2]))
+
+    roots = [
+        topic("Algebra", deep("ABCDE"), deep("FGHIJ"), deep("KLMNO")),
+        topic("Geometry", topic("Circles"), topic("Triangles")),
+    ]
+    graph, tree = load(tmp_path, *roots)
+    (found,) = [f for f in check_ontology(graph, tree) if f.kind == "unbalanced_depth"]
+    assert found.nodes == ("geometry",)
+    assert "at depth 1 or less; over all top-level topics it is 3" in found.problem
+
+
 def test_coverage_counts_texts_that_name_a_topic_below_the_top(tmp_path):
     _, tree = load(tmp_path, *sound())
     found = coverage(tree, ["Two circles meet.", "This is algebra.", "triangle theory", ""])

@@ -14,7 +14,7 @@ from saber_dagster.home import Home
 from saber_dagster.leaderboard import BASELINE_WARNING
 from saber_dagster.report.examples import chosen_queries
 from saber_dagster.report.figures import Album
-from saber_dagster.report.mathematics import LONGEST_TEXT, Mathematics
+from saber_dagster.report.mathematics import LONGEST_TEXT, Mathematics, _is_plain
 from saber_dagster.report.page import make_report
 
 MARKUP = "<script>alert(1)</script> {{ 7 * 7 }} {% raw %} &amp; \x0c\n\n"
@@ -107,6 +107,35 @@ def test_no_text_becomes_markup(mathematics, text):
     for made in (mathematics.html(text), f"<p>{mathematics.line(text)}</p>"):
         tags = {element.tag for element in ElementTree.fromstring(made).iter()}
         assert tags <= {"p", "code", "math", "mrow", "mi", "mo", "mtext"}
+
+
+@pytest.mark.parametrize(
+    "mathml",
+    [
+        '<math display="block"><mi>x</mi></math>',
+        '<math><mi style="color:red" mathvariant="normal">x</mi></math>',
+    ],
+)
+def test_plain_mathml_is_used(mathml):
+    assert _is_plain(mathml)
+
+
+@pytest.mark.parametrize(
+    "mathml",
+    [
+        '<math><mi style="background:url(//example.org/a)">x</mi></math>',
+        '<math style="background:URL(//example.org/a)"><mi>x</mi></math>',
+        "<math><mi>x</mi><script>alert(1)</script></math>",
+        "<script>alert(1)</script>",
+        '<math><mi onclick="alert(1)">x</mi></math>',
+        '<math onmouseover="alert(1)"><mi>x</mi></math>',
+        '<math><mi href="javascript:alert(1)">x</mi></math>',
+        "<math><mi>x</math>",
+        "<math><mi>x</mi></math><script>alert(1)</script>",
+    ],
+)
+def test_mathml_that_could_do_more_than_show_a_formula_is_refused(mathml):
+    assert not _is_plain(mathml)
 
 
 @pytest.mark.parametrize(

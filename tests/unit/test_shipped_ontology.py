@@ -81,6 +81,24 @@ def test_every_topic_has_two_to_eight_cues(graph):
     assert wrong == {}
 
 
+def test_every_inner_topic_has_two_to_fourteen_children(graph):
+    widths = {node: len(below) for node, below in graph.children().items() if below}
+    assert {node: n for node, n in widths.items() if not 2 <= n <= 14} == {}
+
+
+@pytest.mark.parametrize(
+    ("cue", "label"),
+    [
+        ("hypergeometric law", "Hypergeometric distribution"),
+        ("Carmichael function", "Carmichael function and universal exponents"),
+        ("vertex cover", "König's theorem"),
+        ("Newton's line", "Newton line of a quadrilateral"),
+    ],
+)
+def test_a_cue_stands_at_the_topic_it_names(graph, cue, label):
+    assert [t.label for t in graph.nodes.values() if cue in t.synonyms] == [label]
+
+
 def test_cues_are_distinct_in_a_topic(graph):
     for topic in graph.nodes.values():
         lowered = [name.lower() for name in topic.synonyms]

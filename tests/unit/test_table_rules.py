@@ -100,6 +100,18 @@ def test_equal_problems_in_two_clusters_are_found():
     assert found.count == 2
 
 
+def test_problems_that_differ_by_a_space_in_a_word_are_not_equal():
+    texts = ["a b", "ab", "A  B", " a\nb "]
+    frame = build_corpus([
+        Problem("s", str(n), text, f"proof {n}", None, "en", "MIT", None)
+        for n, text in enumerate(texts)
+    ]).frame.sort("source_id")  # fmt: skip
+    one, other, *same = frame["cluster_id"]
+    assert one != other
+    assert same == [one, one]
+    assert corpus.equal_problems_share_a_cluster(frame) == []
+
+
 def test_documents_without_licence_are_counted_by_source():
     (found,) = corpus.licences_are_known(change(CORPUS, 0, licence="unknown"))
     assert "1 documents have no licence (s: 1), such as document '0' of s" in str(found)
@@ -745,6 +757,14 @@ def test_a_random_ranking_that_is_too_good_is_found():
     (found,) = boards.random_is_random(best, {"j": BENCH}, {"r"}, 10)
     assert f"theory {expected_random_ndcg([0.0, 1.0, 3.0, 5.0]):.3f}" in str(found)
     assert boards.random_is_random(best, {"j": BENCH}, set(), 10) == []
+
+
+@pytest.mark.parametrize(("second_best", "errors", "found"), [(3, 10.4, 1), (11, 4.6, 0)])
+def test_a_random_mean_may_be_five_standard_errors_off(second_best, errors, found):
+    metrics = _metrics("r", lambda q: "cdba" if q < second_best else "dcba")
+    off = metrics["value"].mean() - expected_random_ndcg([0.0, 1.0, 3.0, 5.0])
+    assert off / (metrics["value"].std() / math.sqrt(N)) == pytest.approx(errors, abs=0.1)
+    assert len(boards.random_is_random(metrics, {"j": BENCH}, {"r"}, 10)) == found
 
 
 def _board():
