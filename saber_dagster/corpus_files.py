@@ -17,6 +17,13 @@ import polars as pl
 
 from saber_dagster.csv_rows import csv_rows
 from saber_dagster.errors import Fault
+from saber_dagster.input_files import (
+    ENCODING_REMEDY,
+    no_file,
+    other_format,
+    shown_name,
+    undecodable,
+)
 from saber_dagster.json_text import RepeatedKeys, decode
 
 EXTENSIONS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -25,13 +32,7 @@ ID_LIST = ".txt"
 """A list of ids, one a line; for queries only."""
 
 _SEPARATORS = (";", "\t", ",")
-_ENCODING_REMEDY = "Save the file as UTF-8"
 _AGAIN = "Copy or write the file again"
-_MAGIC = (
-    (b"PAR1", "a Parquet file", "Name it .parquet"),
-    (b"\x1f\x8b", "gzip", "Add .gz to its name, as in .jsonl.gz"),
-    (b"PK\x03\x04", "a ZIP archive or a spreadsheet", "Unpack it, or export the sheet as CSV"),
-)
 
 
 @dataclass
@@ -77,7 +78,10 @@ def read_records(path: Path, columns: Mapping[str, str], id_lists: bool = False)
         Records and faults; never raises for what a file contains. A Parquet file of which bytes in
         the middle were overwritten is beyond this promise: Polars can abort on it.
     """
-    records = Records(str(path))
+    records = Records(shown_name(path))
+    if refused := no_file(path):
+        records.fault(0, *refused)
+        return records
     name = path.name.lower()
     extension = Path(name.removesuffix(".gz")).suffix
     known = (*EXTENSIONS, ID_LIST) if id_lists else EXTENSIONS
@@ -105,16 +109,6 @@ def read_records(path: Path, columns: Mapping[str, str], id_lists: bool = False)
     return records
 
 
-def other_format(data: bytes) -> tuple[str, str] | None:
-    """Problem and remedy for data that are no UTF-8 text by their first bytes."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0\0" in (data[:4:2], data[1:4:2]):
-        return "is UTF-16 or UTF-32", _ENCODING_REMEDY
-    for magic, what, remedy in _MAGIC:
-        if data.startswith(magic):
-            return f"is {what}, whatever its name says", remedy
-    return None
-
-
 def _read_bytes(records: Records, path: Path) -> bytes | None:
     """The file's bytes, decompressed; None, with a fault, if there are none."""
     try:
@@ -123,8 +117,6 @@ def _read_bytes(records: Records, path: Path) -> bytes | None:
             data = gzip.decompress(data)
     except FileNotFoundError:
         records.fault(0, "does not exist", "Check the path")
-    except IsADirectoryError:
-        records.fault(0, "is a directory", "Name a file; list several files one by one")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         records.fault(0, f"is damaged or incomplete gzip ({error})", _AGAIN)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -148,12 +140,7 @@ def _lines(records: Records, data: bytes) -> Iterator[tuple[int, str]]:
             try:
                 yield row, raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                records.fault(row, undecodable(raw[error.start]), _ENCODING_REMEDY)
-
-
-def undecodable(byte: int) -> str:
-    """What is wrong with a line that has this byte."""
-    return f"has the byte 0x{byte:02x}, which is not UTF-8"
+                records.fault(row, undecodable(raw[error.start]), ENCODING_REMEDY)
 
 
 def _id_list(records: Records, data: bytes) -> None:
@@ -222,7 +209,7 @@ def _csv(records: Records, data: bytes, columns: Mapping[str, str], delimiter: s
             line.encode("utf-8")
         except UnicodeEncodeError as error:
             bad.add(row)
-            records.fault(row, undecodable(ord(line[error.start]) & 0xFF), _ENCODING_REMEDY)
+            records.fault(row, undecodable(ord(line[error.start]) & 0xFF), ENCODING_REMEDY)
     header: list[str] = []
     for row, cells in csv_rows(lines, delimiter, records.fault, skip=bad):
         if header:

@@ -13,6 +13,7 @@ Key = tuple[str, ...]
 Partition = str | None
 Condition = Literal["fresh", "behind", "stale", "missing", "failed"]
 """``behind``: fresh with what lies upstream now, some of which is not fresh itself."""
+DAMAGED = "its file is damaged; `saber build` makes it again"
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 
 
@@ -53,7 +54,7 @@ def states(
 ) -> Iterator[State]:
     """The condition of every partition of some assets; provenance is read once per partition.
 
-    Assets in ``absent`` count as missing whatever their tables are.
+    Assets in ``absent`` count as missing whatever their tables are; damaged tables are missing, too.
     """
     read: dict[tuple[Key, Partition], Provenance | None] = {}
 
@@ -66,12 +67,15 @@ def states(
         for partition in node.partitions:
             found = None if node.key in absent else provenance(node.key, partition)
             condition, reason = _condition(node, found)
+            lost = found is None and node.key not in absent
+            if lost and store.why_unread(node.key, partition) == "damaged":
+                reason = DAMAGED
             if found is not None and condition == "fresh":
                 for key, upstream in inputs_of(graph, node, partition):
                     source = provenance(key, upstream)
                     name = input_name(key, upstream)
                     if source is None:
-                        condition, reason = "stale", f"{name} is missing"
+                        condition, reason = "stale", f"{name} is {store.why_unread(key, upstream)}"
                     elif found.inputs.get(name) != source.data_version:
                         condition, reason = "stale", f"{name} has other data"
                     if condition != "fresh":

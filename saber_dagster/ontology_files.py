@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from saber_dagster.errors import InputError, SaberError
+from saber_dagster.errors import Fault, InputError, SaberError
+from saber_dagster.input_files import no_file, shown_name
 from saber_dagster.json_text import decode
 from saber_dagster.ontology import OntologyGraph, OntologyNode, find_cycle
 from saber_dagster.ontology_source import SourceFile
@@ -199,6 +200,8 @@ def read_ontology(
         SaberError: if the format is unknown, or ``nodes`` is given with nested JSON.
         InputError: with every fault of the files, a cycle among them; nothing is changed.
     """
+    if refused := no_file(path):
+        raise InputError([Fault(shown_name(path), 0, "", *refused)])
     kind = format or path.suffix.lower().removeprefix(".")
     if kind not in get_args(Format):
         known = ", ".join(get_args(Format))
@@ -207,7 +210,9 @@ def read_ontology(
             " the format in ontology.format of saber.yaml"
         )
     if kind == "json" and nodes is not None:
-        raise SaberError(f"{path}: nested JSON names its topics itself; leave out {nodes}")
+        raise SaberError(
+            f"{path}: nested JSON names its topics itself; leave out {shown_name(nodes)}"
+        )
     file, draft = SourceFile(path, [], Counter()), _Draft()
     if kind == "json":
         draft.read_nested(file, title_field, links_field)

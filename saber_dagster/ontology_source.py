@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from saber_dagster.bad_text import has_eaten_command, impossible_character, invisible_character
-from saber_dagster.corpus_files import kind_of, other_format, undecodable
+from saber_dagster.corpus_files import kind_of
 from saber_dagster.csv_rows import csv_rows
 from saber_dagster.errors import Fault
+from saber_dagster.input_files import (
+    ENCODING_REMEDY,
+    no_file,
+    other_format,
+    shown_name,
+    undecodable,
+)
 from saber_dagster.json_text import RepeatedKeys, decode
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -25,14 +32,18 @@ class SourceFile:
 
     def fault(self, row: int, field: str, problem: str, remedy: str) -> None:
         """Note a fault."""
-        self.faults.append(Fault(str(self.path), row, field, problem, remedy))
+        self.faults.append(Fault(shown_name(self.path), row, field, problem, remedy))
 
     def read(self) -> str:
         """The file's text without byte order mark; empty, with a fault, if there is none."""
+        if refused := no_file(self.path):
+            self.fault(0, "", *refused)
+            return ""
         try:
             data = self.path.read_bytes()
-        except OSError as error:
-            self.fault(0, "", f"cannot be read ({error.strerror})", "Check path and permissions")
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            reason = getattr(error, "strerror", error)
+            self.fault(0, "", f"cannot be read ({reason})", "Check path and permissions")
             return ""
         if other := other_format(data):
             self.fault(0, "", *other)
@@ -42,7 +53,7 @@ class SourceFile:
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
-                self.fault(row, "", undecodable(line[error.start]), "Save the file as UTF-8")
+                self.fault(row, "", undecodable(line[error.start]), ENCODING_REMEDY)
         if len(self.faults) > before:
             return ""
         text = data.decode("utf-8")
@@ -104,7 +115,7 @@ class SourceFile:
     def check_keys(self, value: dict[str, Any], row: int, place: str) -> None:
         """Note keys that an object has more than once."""
         if isinstance(value, RepeatedKeys):
-            self.faults.append(value.fault(str(self.path), row, place))
+            self.faults.append(value.fault(shown_name(self.path), row, place))
 
     def table(self, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Line number and cells by lower-cased column name of every row under the header."""

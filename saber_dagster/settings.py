@@ -1,7 +1,7 @@
 """The typed settings of a home, section by section; :mod:`settings_files` reads them."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -14,6 +14,7 @@ SLUG = re.compile(r"^[a-z0-9][a-z0-9_-]*$")
 
 Slug = Annotated[str, Field(pattern=SLUG.pattern)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Builtin = Literal["starter", "champ"]
 Setting = Literal["statement-full", "full-full", "statement-statement"]
 
 
@@ -44,12 +45,20 @@ class Corpus(Section):
     """Where problems come from: your files, or the built-in sources while there is no file."""
 
     files: tuple[ProblemSource, ...] = ()
-    builtin: tuple[Literal["starter", "champ"], ...] = Field(
+    builtin: tuple[Builtin, ...] = Field(
         ("starter", "champ"),
         min_length=1,
-        description="while files is empty: the starter corpus and the problems of champ-dataset",
+        description="while files is empty (else not read): the starter corpus and the problems of"
+        " champ-dataset",
     )
     queries: ProblemSource | None = Field(None, description="only these are queries")
+
+    @field_validator("builtin")
+    @classmethod
+    def _each_once_in_our_order(cls, builtin: tuple[Builtin, ...]) -> tuple[Builtin, ...]:
+        if len(set(builtin)) != len(builtin):
+            raise ValueError("must name each source once")
+        return tuple(name for name in get_args(Builtin) if name in builtin)
 
 
 class Ontology(Section):
@@ -183,7 +192,9 @@ class Settings(Section):
     evaluation: Evaluation = Evaluation()
     annotator: EngineSettings = EngineSettings()
     ledger: Ledger = Ledger()
-    pictures: bool = Field(True, description="figures in the metadata of tables; they decide nothing")
+    pictures: bool = Field(
+        True, description="figures in the metadata of tables; they decide nothing"
+    )
 
     @field_validator("domains")
     @classmethod

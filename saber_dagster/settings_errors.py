@@ -34,7 +34,11 @@ _RULES = {
 
 def explain_errors(model: type[BaseModel], error: ValidationError) -> str:
     """Every error of a validation in one line."""
-    return "; ".join(_explain(model, item) for item in error.errors())
+    items = error.errors()
+    # A list of which every entry is wrong counts as too short besides.
+    within = {item["loc"][:-1] for item in items}
+    kept = (item for item in items if item["type"] != "too_short" or item["loc"] not in within)
+    return "; ".join(_explain(model, item) for item in kept)
 
 
 def booleans_as_numbers(given: Any, validated: Any, place: str = "") -> Iterator[str]:

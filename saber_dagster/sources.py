@@ -14,6 +14,7 @@ from saber_dagster.corpus import ProblemFile, build_corpus, read_problems
 from saber_dagster.corpus_queries import apply_queries, read_queries
 from saber_dagster.corpus_rows import Problem
 from saber_dagster.errors import Fault, InputError
+from saber_dagster.input_files import given_twice
 from saber_dagster.settings import Corpus, ProblemSource
 
 
@@ -46,11 +47,12 @@ def read_sources(corpus: Corpus) -> Sources:
     Raises:
         InputError: with all faults of all files; nothing has been written.
     """
-    files = [_read(source) for source in corpus.files]
+    twice = given_twice((Path(source.path), source.source) for source in corpus.files)
+    files = [_read(source) for n, source in enumerate(corpus.files) if n not in twice]
     rows = [row for file in files for row in file.rows]
     if not files:
         rows = [row for name in corpus.builtin for row in _BUILTIN[name].problems()]
-    faults = [fault for file in files for fault in file.faults]
+    faults = [*twice.values(), *(fault for file in files for fault in file.faults)]
     warnings = [warning for file in files for warning in file.warnings]
     queries = None
     if corpus.queries:

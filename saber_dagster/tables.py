@@ -100,6 +100,10 @@ class TableStore:
         frame = pl.concat(frames) if frames else TABLES[table].empty()
         return TABLES[table].check(frame, input_name(asset, "several"))
 
+    def why_unread(self, asset: Sequence[str], partition: str | None) -> str:
+        """Why a partition has no provenance: ``missing``, or ``damaged`` if there is a file."""
+        return "damaged" if self.path(asset, partition).exists() else "missing"
+
     def provenance(self, asset: Sequence[str], partition: str | None) -> Provenance | None:
         """How a partition came about; None if it is missing or unreadable."""
         try:

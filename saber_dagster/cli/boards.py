@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from saber_dagster.cli.common import JsonOption, console, current_home, print_json
@@ -44,7 +45,7 @@ def leaderboard(
         return
     embedded = {entry.slug for entry in home.judges if entry.engine == "embedded"}
     for slug in judges:
-        console.print(board_table(rows, slug, slug in embedded, setting))
+        print_board(rows, slug, slug in embedded, setting)
     for note in _cautions(home, judges):
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
 
@@ -53,6 +54,11 @@ def default_setting(rows: list[dict[str, Any]]) -> str:
     """``statement-full`` if it was evaluated, else the first setting that was."""
     settings = {row["setting"] for row in rows}
     return _MAIN_SETTING if _MAIN_SETTING in settings or not settings else min(settings)
+
+
+def _narrowest(table: Table) -> int:
+    """Columns of the terminal below which cells would be cut."""
+    return Measurement.get(console, console.options.update(max_width=10_000), table).minimum
 
 
 def _cautions(home: Home, judges: list[str]) -> list[str]:
@@ -88,6 +94,21 @@ def leaderboard_rows(home: Home) -> list[dict[str, Any]]:
     if not store.path(["leaderboard"], None).exists():
         raise SaberError(f"{home.root} has no leaderboard yet; run `saber build`")
     return store.read("leaderboard", ["leaderboard"], None).to_dicts()
+
+
+def print_board(rows: list[dict[str, Any]], judge: str, embedded: bool, setting: str) -> None:
+    """Print a judge's board; without its domains, and a note, where they would not fit."""
+    table = board_table(rows, judge, embedded, setting)
+    needed = _narrowest(table)
+    if needed <= console.width:
+        console.print(table)
+        return
+    overall = [row for row in rows if row["domain"] == "overall"]
+    console.print(board_table(overall, judge, embedded, setting))
+    console.print(
+        f"[yellow]note:[/] the domains are left out for want of room; `saber leaderboard` shows them in"
+        f" a terminal of {needed} columns, or with --json"
+    )
 
 
 def board_table(rows: list[dict[str, Any]], judge: str, embedded: bool, setting: str) -> Table:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from saber_dagster import progress
-from saber_dagster.cli.boards import board_table, default_setting, leaderboard_rows
+from saber_dagster.cli.boards import default_setting, leaderboard_rows, print_board
 from saber_dagster.cli.common import (
     JsonOption,
     MapOption,
@@ -77,7 +77,7 @@ def build(
     console.print()
     setting = default_setting(rows)
     for judge in home.judges:
-        console.print(board_table(rows, judge.slug, judge.engine == "embedded", setting))
+        print_board(rows, judge.slug, judge.engine == "embedded", setting)
         console.print()
     for note in notes(home):
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)

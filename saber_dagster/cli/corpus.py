@@ -31,9 +31,12 @@ def check(
     """
     from saber_dagster.corpus import build_corpus, read_problems
     from saber_dagster.corpus_rows import repeated_ids
+    from saber_dagster.input_files import given_twice
 
-    read = [read_problems(path, parse_mapping(mapping)) for path in files]
-    faults = [fault for file in read for fault in file.faults]
+    twice = given_twice((path, None) for path in files)
+    once = [path for n, path in enumerate(files) if n not in twice]
+    read = [read_problems(path, parse_mapping(mapping)) for path in once]
+    faults = [*twice.values(), *(fault for file in read for fault in file.faults)]
     warnings = [warning for file in read for warning in file.warnings]
     rows = [row for file in read for row in file.rows]
     known = {str(fault) for fault in faults}

@@ -16,7 +16,7 @@ from saber_dagster.cli.common import (
     parse_mapping,
     print_json,
 )
-from saber_dagster.errors import InputError
+from saber_dagster.errors import Fault, InputError, SaberError
 
 ontology_app = typer.Typer(help="Check an ontology.", no_args_is_help=True, rich_markup_mode=None)
 _SHOWN = 10
@@ -55,12 +55,16 @@ def check(
     own = settings.ontology
     if file is None and own.file:
         file, nodes = Path(own.file), Path(own.nodes) if own.nodes else nodes
-    graph = read_ontology(file or shipped_ontology(), nodes=nodes)
-    build = build_tree(graph, own.root_domains, settings.domains, own.max_depth)
-    tree = OntologyTree.from_frame(build.frame)
     read = [read_problems(path, parse_mapping(mapping)) for path in corpus or ()]
-    if faults := [fault for part in read for fault in part.faults]:
+    faults = [fault for part in read for fault in part.faults]
+    try:
+        graph = read_ontology(file or shipped_ontology(), nodes=nodes)
+        build = build_tree(graph, own.root_domains, settings.domains, own.max_depth)
+    except SaberError as error:
+        raise _together(error, faults) from None
+    if faults:
         raise InputError(faults)
+    tree = OntologyTree.from_frame(build.frame)
     shape = ontology_check.shape(graph, tree)
     findings = ontology_check.check_ontology(graph, tree)
     texts = [f"{row.problem}\n{row.solution}" for part in read for row in part.rows]
@@ -99,3 +103,12 @@ def check(
             f"{found.named:,} of {found.texts:,} problems ({found.share:.1%}) name a topic below the"
             f" top level; {len(found.unnamed_topics):,} topics are named in none"
         )
+
+
+def _together(error: SaberError, faults: list[Fault]) -> SaberError:
+    """What is wrong with the ontology and with the corpus as one error."""
+    if not faults:
+        return error
+    if isinstance(error, InputError):
+        return InputError(error.faults + faults)
+    return SaberError(f"{error}\n{InputError(faults)}")

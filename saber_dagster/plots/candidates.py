@@ -59,5 +59,5 @@ def candidates_figure(candidate_sets: pl.DataFrame, title: str, narrow: bool = F
     if step > 1:
         points = f"Each point is a candidate of a query; one in {step} is drawn."
     count = f"{queries:,} queries, {candidate_sets.height:,} candidates."
-    finish(figure, title, f"{points} {count}", legend=axes)
+    finish(figure, title, f"{points} {count}", legend=[axes])
     return figure

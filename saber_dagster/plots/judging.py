@@ -46,14 +46,17 @@ def games_by_round(judgments: pl.DataFrame) -> pl.DataFrame:
     )
     return (
         judgments.with_columns(first=first)
-        .group_by("round")
+        .sort("first")  # sums of floats depend on the order
+        .group_by("round", maintain_order=True)
         .agg(
             games=pl.len(),
             judged=pl.col("first").is_not_null().sum(),
             first=pl.mean("first"),
             error=pl.std("first", ddof=0) / pl.col("first").count().sqrt(),
         )
-        .with_columns(pl.when(pl.col("judged") > 0).then("error").alias("error"))
+        .with_columns(
+            pl.col("first").round(9), pl.when(pl.col("judged") > 0).then("error").round(9)
+        )
         .sort("round")
     )
 
@@ -95,7 +98,7 @@ def rounds_figure(
         f"{judgments.height:,} games, {verdicts}. Whiskers: 95 % intervals, as if games were"
         " independent; the judge sees a document again and again."
     )
-    finish(figure, title, reading, note, legend=every[-1])
+    finish(figure, title, reading, note, legend=every[-1:])
     return figure
 
 
@@ -196,7 +199,7 @@ def rank_curves_figure(
         axes.set_ylim(0, 1.02)
         axes.grid(axis="both")
     reading = "A higher line: the group comes earlier. Dashed: where groups do not matter."
-    finish(figure, title, reading, note, legend=axes)
+    finish(figure, title, reading, note, legend=[axes])
     return figure
 
 
@@ -266,5 +269,5 @@ def ratings_figure(
         axes.set_ylabel("rating")
         axes.grid(axis="y")
     reading = "Whiskers: 95 % intervals of the rating; those that leave the picture are cut."
-    finish(figure, title, reading, note, legend=axes)
+    finish(figure, title, reading, note, legend=[axes])
     return figure

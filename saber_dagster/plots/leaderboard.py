@@ -11,12 +11,13 @@ from saber_dagster.plots.style import (
     INK,
     MUTED,
     PAPER,
+    TITLE,
     domain_colours,
+    domain_names,
     finish,
     nothing,
     panels,
     shortened,
-    spoken,
     styled,
 )
 from saber_dagster.settings import ORACLE, RetrieverEntry
@@ -114,17 +115,24 @@ def board_domains_figure(
     names = order(board, setting, references, most)
     mine = board.filter(pl.col("setting") == setting)
     shown = [domain for domain in domains if (mine["domain"] == domain).any()]
+    sizes = dict(mine.select("domain", "n_queries").iter_rows())
+    counts = {name: f"({sizes[name]:,} {_queries(sizes[name])})" for name in shown}
+    room = TITLE - 1 - max(map(len, counts.values()), default=0)
+    known = domain_names(domains, max(room, 14))
     figure, every = panels([_height(names)] * len(shown), narrow, sharey=True)
     if not shown:
         nothing(every[0], "no figures")
     for domain, axes in zip(shown, every, strict=False):
         rows = mine.filter(pl.col("domain") == domain)
         _board(axes, rows, names, references, domain_colours(domains)[domain])
-        queries = rows["n_queries"][0]
-        axes.set_title(f"{spoken(domain)} ({queries} {'query' if queries == 1 else 'queries'})")
+        axes.set_title(f"{known[domain]} {counts[domain]}")
         axes.set_xlabel(_metric(board))
     finish(figure, title, _READING, _left_out(board, names), note)
     return figure
+
+
+def _queries(count: int) -> str:
+    return "query" if count == 1 else "queries"
 
 
 def _left_out(board: pl.DataFrame, names: Sequence[str]) -> str:

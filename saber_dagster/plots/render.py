@@ -105,9 +105,11 @@ def _settle(figure: "Figure") -> None:
 def _drawing() -> Iterator[None]:
     """Our style, as it counts when a figure is drawn, too, and ids that do not change.
 
-    The font for measuring may lack a glyph, which is no reason for a warning.
+    The font for measuring may lack a glyph, which is no reason for a warning. A layout that does
+    not fit is a figure that cannot be drawn.
     """
     fixed = {"svg__fonttype": "none", "svg__hashsalt": _SALT, "svg__id": None}
     with our_style(**fixed), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("error", message="constrained_layout not applied")
         yield

@@ -14,10 +14,10 @@ from saber_dagster.plots.style import (
     INK,
     domain_colours,
     domain_dashes,
+    domain_names,
     finish,
     nothing,
     panels,
-    spoken,
     styled,
 )
 from saber_dagster.signals import population
@@ -87,6 +87,7 @@ def tails_figure(
         narrow: for a phone.
     """
     figure, every = panels([3.0] * len(SIGNALS), narrow)
+    names = domain_names(domains, 36)
     for signal, axes in zip(SIGNALS, every, strict=True):
         mine = tails.filter((pl.col("signal") == signal) & (pl.col("share") > 0))
         if not mine.height:
@@ -100,7 +101,7 @@ def tails_figure(
                     line["share"].to_numpy(),
                     color=domain_colours(domains)[domain],
                     linestyle=domain_dashes(domains)[domain],
-                    label=spoken(domain),
+                    label=names[domain],
                 )
                 if thresholds is not None:
                     _mark(axes, line, thresholds.filter(pl.col("domain") == domain), signal)
@@ -109,8 +110,7 @@ def tails_figure(
         axes.set_xlabel("value")
         axes.set_ylabel("share of pairs at or above")
         axes.grid(axis="both")
-    legend = next((axes for axes in every if axes.lines), None)
-    finish(figure, title, _tail_note(thresholds), legend=legend, columns=5)
+    finish(figure, title, _tail_note(thresholds), legend=every, columns=5)
     return figure
 
 
@@ -171,6 +171,7 @@ def eligible_figure(
     rows = {row["domain"]: row for row in thresholds.iter_rows(named=True)}
     shown = [domain for domain in domains if domain in rows]
     figure, (left, right) = panels([0.42 * len(shown) + 0.8] * 2, narrow, sharey=not narrow)
+    names = domain_names(domains, 20 if narrow else 28)
     places = np.arange(len(shown))
     possible = [rows[domain]["n_queries"] for domain in shown]
     eligible = [rows[domain]["eligible_queries"] for domain in shown]
@@ -185,10 +186,11 @@ def eligible_figure(
     for place, label, most in zip(places, labels, possible, strict=True):
         left.text(most + 0.02 * largest, float(place), label, va="center", fontsize=8)
     left.axvline(required, color=INK, linewidth=0.9, linestyle=(0, (2, 2)))
-    left.set_xlim(0, largest * 1.5)
+    room = 0.06 * max(map(len, labels), default=0) if narrow else 0.5
+    left.set_xlim(0, largest * (1 + room))
     left.set_title("eligible of possible queries")
     for axes in (left, right):
-        axes.set_yticks(places, [spoken(domain) for domain in shown])
+        axes.set_yticks(places, [names[domain] for domain in shown])
         axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
@@ -212,6 +214,6 @@ def eligible_figure(
         f"A query is eligible if it has {per_group} documents in each group. Dashed: the"
         f" {required} eligible queries that a domain needs. Bars by group: queries that"
         f" have fewer than {per_group} documents in it.",
-        legend=right,
+        legend=[right],
     )
     return figure

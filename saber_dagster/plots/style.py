@@ -46,6 +46,12 @@ GROUP_NAMES = {"topic_only": "topic only", "summary_only": "summary only", "both
 WIDE = 8.2
 NARROW = 3.7
 """Widths in inches: of a page or a dialogue, and of a phone."""
+TITLE, TITLE_LINE = 26, 0.15
+"""Characters that fit above a panel, and the height of such a line in inches."""
+_NO_BREAK = "\xa0"
+
+_ENTRY, _CHARACTER = 0.65, 0.068
+"""Widths in inches of a legend's entry without its label, and of a character of the label."""
 
 _RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -138,7 +144,7 @@ def panels(
 
 
 def finish(
-    figure: "Figure", title: str, *notes: str, legend: "Axes | None" = None, columns: int = 3
+    figure: "Figure", title: str, *notes: str, legend: "Sequence[Axes]" = (), columns: int = 3
 ) -> None:
     """Put a title above the panels, and notes and a legend below; the figure grows by their height.
 
@@ -146,8 +152,9 @@ def finish(
         figure: a figure of :func:`panels`, with everything drawn.
         title: what it shows.
         *notes: how to read it; empty ones are left out.
-        legend: the panel whose artists have labels.
-        columns: most entries in a row of the legend; 2 where the figure is narrow.
+        legend: the panels whose artists have labels; each label is in the legend once.
+        columns: most entries in a row of the legend, 2 where the figure is narrow; fewer where
+            labels are long.
     """
     narrow = figure.get_figwidth() < (NARROW + WIDE) / 2
     heading = textwrap.wrap(title, 40 if narrow else 92)
@@ -156,11 +163,16 @@ def finish(
         for note in notes
         for line in textwrap.wrap(note, 55 if narrow else 136, break_on_hyphens=False)
     ]
-    handles, labels = legend.get_legend_handles_labels() if legend else ([], [])
-    columns = min(columns, 2) if narrow else columns
+    entries: dict[str, Any] = {}
+    for axes in legend:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    widest = _ENTRY + _CHARACTER * max(map(len, entries), default=0)
+    fitting = max(1, int(figure.get_figwidth() / widest))
+    columns = min(2 if narrow else columns, columns, fitting)
     top = 0.12 + 0.2 * len(heading)
     noted = 0.08 + 0.16 * len(lines)
-    keys = 0.22 * math.ceil(len(handles) / columns)
+    keys = 0.22 * math.ceil(len(entries) / columns)
     panels_height = figure.get_figheight()
     height = top + panels_height + keys + noted
     figure.set_figheight(height)
@@ -186,10 +198,10 @@ def finish(
         linespacing=1.25,
         gid="notes",
     )
-    if handles:
+    if entries:
         figure.legend(
-            handles,
-            labels,
+            list(entries.values()),
+            list(entries),
             loc="lower left",
             bbox_to_anchor=(0, noted / height),
             ncols=columns,
@@ -214,6 +226,29 @@ def domain_colours(domains: Sequence[str]) -> dict[str, str]:
 def domain_dashes(domains: Sequence[str]) -> "dict[str, str | tuple[int, tuple[float, ...]]]":
     """The dashes of each domain's line, by its position in the settings."""
     return {domain: _DASHES[place % len(_DASHES)] for place, domain in enumerate(domains)}
+
+
+def domain_names(domains: Sequence[str], most: int) -> dict[str, str]:
+    """A name of each domain for a figure, of at most so many characters, and no two alike.
+
+    Args:
+        domains: the configured domains; where shortening makes two names equal, all are numbered
+            by their position here.
+        most: characters of a name.
+    """
+    names = {domain: shortened(spoken(domain), most) for domain in domains}
+    if len(set(names.values())) == len(names):
+        return names
+    return {
+        domain: f"{place} {shortened(spoken(domain), most - len(str(place)) - 1)}"
+        for place, domain in enumerate(names, 1)
+    }
+
+
+def titled(name: str, figure: str) -> str:
+    """The title of a panel, in lines that fit above it: a name, and a figure in one piece."""
+    lines = textwrap.wrap(f"{name} {figure.replace(' ', _NO_BREAK)}", TITLE)
+    return "\n".join(lines).replace(_NO_BREAK, " ")
 
 
 def spoken(slug: str) -> str:

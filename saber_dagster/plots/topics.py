@@ -1,20 +1,24 @@
 """How the problems lie over domains and topics."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from saber_dagster.plots.style import (
     MUTED,
+    TITLE_LINE,
     domain_colours,
+    domain_names,
     finish,
     nothing,
     panels,
     percent,
     shortened,
-    spoken,
     styled,
+    titled,
 )
 
 if TYPE_CHECKING:
@@ -39,19 +43,20 @@ def topic_weights(tags: pl.DataFrame, tree: pl.DataFrame) -> pl.DataFrame:
         tree: table ``ontology_tree``.
 
     Returns:
-        Columns domain, topic, weight; weights sum to the number of problems. The domain is empty
-        for a topic whose root maps to none, and the topic, too, where a problem has none.
+        Columns domain, topic, weight; weights sum to the number of problems, and no order of the
+        rows changes a digit. The domain is empty for a topic whose root maps to none, and the
+        topic, too, where a problem has none.
 
     Source: SABER-Math, appendix "Mathematical Data Distribution".
     """
     places = _first_level(tree)
     unknown = (None, None)
-    weighted = tags.select("node_id", weight=1.0 / pl.len().over("doc_id"))
-    sums: dict[tuple[str | None, str | None], float] = {}
-    for node, weight in weighted.group_by("node_id").agg(pl.sum("weight")).sort("node_id").rows():
+    counts = tags.select("node_id", topics=pl.len().over("doc_id")).group_by(pl.all()).len("n")
+    sums: dict[tuple[str | None, str | None], Fraction] = {}
+    for node, topics, n in counts.iter_rows():
         place = places.get(node, unknown)
-        sums[place] = sums.get(place, 0.0) + weight
-    rows = [(*place, weight) for place, weight in sums.items()]
+        sums[place] = sums.get(place, Fraction()) + Fraction(n, topics)
+    rows = [(*place, float(weight)) for place, weight in sums.items()]
     return pl.DataFrame(rows, schema=_WEIGHTS, orient="row").sort("domain", "topic")
 
 
@@ -78,16 +83,20 @@ def domain_weights(weights: pl.DataFrame, domains: Sequence[str]) -> list[tuple[
 
     The last two are left out where they are 0.
     """
-    by_domain = dict(
-        weights.drop_nulls("domain").group_by("domain").agg(pl.sum("weight")).iter_rows()
-    )
     outside = weights.filter(pl.col("domain").is_null())
-    without = float(outside.filter(pl.col("topic").is_null())["weight"].sum())
-    rest = [(NO_DOMAIN, float(outside["weight"].sum()) - without), (NO_TOPIC, without)]
-    return [
-        *((domain, float(by_domain.get(domain, 0.0))) for domain in domains),
-        *((name, weight) for name, weight in rest if weight > 1e-9),
+    rest = [
+        (NO_DOMAIN, _sum(outside.drop_nulls("topic")["weight"])),
+        (NO_TOPIC, _sum(outside.filter(pl.col("topic").is_null())["weight"])),
     ]
+    return [
+        *((name, _sum(weights.filter(pl.col("domain") == name)["weight"])) for name in domains),
+        *((name, weight) for name, weight in rest if weight > 0),
+    ]
+
+
+def _sum(weights: Iterable[float]) -> float:
+    """A sum that no order changes, without the last bits, which could turn a digit of a label."""
+    return round(math.fsum(weights), 9)
 
 
 @styled
@@ -104,11 +113,12 @@ def domains_figure(
     """
     rows = domain_weights(weights, domains)
     figure, (axes,) = panels([0.3 * len(rows) + 0.5], narrow)
-    total = sum(weight for _, weight in rows)
+    total = _sum(weight for _, weight in rows)
+    names = domain_names(domains, 24 if narrow else 40)
     colours = domain_colours(domains)
     _bars(
         axes,
-        [spoken(name) for name, _ in rows],
+        [names.get(name, name) for name, _ in rows],
         [weight for _, weight in rows],
         [colours.get(name, MUTED) for name, _ in rows],
         [f"{weight:,.1f} · {percent(weight / max(total, 1))}" for _, weight in rows],
@@ -130,18 +140,29 @@ def topics_figure(
         title: what is counted.
         narrow: for a phone.
     """
-    named = weights.drop_nulls("domain").sort(["weight", "topic"], descending=[True, False])
+    named = (
+        weights.drop_nulls("domain")
+        .with_columns(pl.col("weight").round(9))
+        .sort(["weight", "topic"], descending=[True, False])
+    )
     shown = [domain for domain in domains if (named["domain"] == domain).any()]
     most = _MOST_TOPICS if len(shown) <= _MANY_DOMAINS else _MOST_TOPICS // 2
     lists = {domain: _largest(named.filter(pl.col("domain") == domain), most) for domain in shown}
-    total = float(weights["weight"].sum())
-    heights = [0.21 * len(topics) + 0.4 for topics in lists.values()]
+    total = _sum(weights["weight"])
+    names = domain_names(domains, 40)
+    titles = {
+        domain: titled(f"{names[domain]}:", percent(_sum(w for _, w in topics) / max(total, 1)))
+        for domain, topics in lists.items()
+    }
+    heights = [
+        0.21 * len(topics) + 0.25 + TITLE_LINE * len(titles[domain].splitlines())
+        for domain, topics in lists.items()
+    ]
     figure, every = panels(heights, narrow, columns=2, sharex=True)
     if not shown:
         nothing(every[0], "no problem has a topic")
     for domain, axes in zip(shown, every, strict=False):
         topics = lists[domain]
-        weight = sum(value for _, value in topics)
         row = shown.index(domain) // (1 if narrow else 2) * (1 if narrow else 2)
         _bars(
             axes,
@@ -151,7 +172,7 @@ def topics_figure(
             [f"{value:,.1f}" for _, value in topics],
             rows=max(len(lists[other]) for other in shown[row : row + (1 if narrow else 2)]),
         )
-        axes.set_title(f"{spoken(domain)}: {percent(weight / max(total, 1))}")
+        axes.set_title(titles[domain])
         axes.xaxis.set_visible(False)
         axes.spines["bottom"].set_visible(False)
     finish(figure, title, "Problems; one with several topics is shared equally among them.")
@@ -166,7 +187,7 @@ def _largest(topics: pl.DataFrame, most: int) -> list[tuple[str, float]]:
     if len(rows) <= most:
         return rows
     kept, rest = rows[: most - 1], rows[most - 1 :]
-    return [*kept, (f"{len(rest)} others", sum(weight for _, weight in rest))]
+    return [*kept, (f"{len(rest)} others", _sum(weight for _, weight in rest))]
 
 
 def _bars(

@@ -62,6 +62,9 @@ _ATTRIBUTES = {
     *("minsize", "movablelimits", "rspace", "scriptlevel", "separator", "stretchy", "style"),
     *("symmetric", "voffset", "width"),
 }
+_LENGTH = re.compile(r"(\d*\.?\d+)(em|ex|rem|px|pt)\b")
+_LONGEST = {"em": 30, "ex": 60, "rem": 30, "px": 500, "pt": 360}
+"""A formula with a longer space, rule or shift would tear the page apart."""
 
 
 class Mathematics:
@@ -159,5 +162,10 @@ def _is_plain(mathml: str) -> bool:
         element.tag in _ELEMENTS
         and set(element.attrib) <= _ATTRIBUTES
         and "url" not in element.attrib.get("style", "").lower()
+        and all(
+            float(number) <= _LONGEST[unit]
+            for value in element.attrib.values()
+            for number, unit in _LENGTH.findall(value)
+        )
         for element in elements
     )

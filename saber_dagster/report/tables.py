@@ -102,10 +102,11 @@ class Tables:
         node = self.graph.get(tuple(asset.split("/")))
         if node is None:
             raise MissingTableError(f"there is no table {asset}")
-        absent = [not self.store.path(node.key, part).exists() for part in node.partitions]
-        if any(absent):
-            which = asset if all(absent) else f"not all of {asset}"
-            raise MissingTableError(f"{which} is {'not ' if all(absent) else ''}built yet")
+        there = [self.store.path(node.key, part).exists() for part in node.partitions]
+        if not all(there):
+            raise MissingTableError(
+                f"not all of {asset} is built yet" if any(there) else f"{asset} is not built yet"
+            )
         try:
             frames = [self.store.read(node.table, node.key, part) for part in node.partitions]
         except SaberError as error:

@@ -173,6 +173,13 @@ def test_every_command_and_option_that_is_mentioned_exists(document):
         assert options <= known[path], f"{document}: saber {path} has no {options - known[path]}"
 
 
+@pytest.mark.parametrize("document", ["README.md", "docs/tutorial.md", "docs/engine-quality.md"])
+def test_nothing_is_left_to_be_filled_in(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert not re.search(r"\b(QUERIES|BOARD|TODO|XXX)\b", text)
+    assert not re.search(r"<!-- \w+ -->\n<!-- end -->", text)
+
+
 def test_help_lists_every_command_that_the_readme_mentions():
     saber = [sys.executable, "-m", "saber_dagster", "--help"]
     shown = subprocess.run(saber, capture_output=True, text=True, check=True).stdout

@@ -65,13 +65,13 @@ def test_problems_look_alike_with_different_techniques():
 
 
 def test_relevance_is_not_surface_similarity():
-    """Most problems' nearest neighbour by words shares no technique with them."""
+    """The nearest neighbour by the words of the statement seldom shares a technique."""
     everything = list(ENTRIES.values())
     shared = 0
     for entry in everything:
         nearest = max((e for e in everything if e is not entry), key=lambda e: overlap(entry, e))
         shared += bool(set(entry.techniques) & set(nearest.techniques))
-    assert shared < 0.5 * len(everything)
+    assert shared < 0.15 * len(everything)
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=list(ENTRIES))

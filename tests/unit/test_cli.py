@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from saber_dagster.cli import app, boards, build, notes, releases, reports
 from saber_dagster.cli.configure import configure
@@ -305,6 +306,20 @@ def test_the_leaderboard_says_what_is_wrong_with_it(home, saber):
     assert "lists no judge" in err
 
 
+@pytest.mark.parametrize(("width", "whole"), [(60, False), (120, True)])
+def test_a_narrow_terminal_gets_no_cut_cells(home, saber, monkeypatch, capsys, width, whole):
+    rows = board(("j", "minilm", "full-full", 0.5)).to_dicts()
+    domains = ("algebra", "number_theory", "combinatorics", "calculus_analysis", "geometry")
+    rows += [{**rows[0], "domain": domain, "value": 0.321} for domain in domains]
+    monkeypatch.setattr(boards, "console", Console(width=width))
+    boards.print_board(rows, "j", True, "full-full")
+    out = capsys.readouterr().out
+    assert "0.500 [0.100, 0.900]" in out
+    assert "…" not in out
+    assert out.count("0.321") == (5 if whole else 0)
+    assert ("the domains are left out" in out) != whole
+
+
 def test_the_main_setting_comes_first():
     rows = board(("j", "a", "full-full", 0.5), ("j", "a", "statement-full", 0.6)).to_dicts()
     assert boards.default_setting(rows) == "statement-full"
@@ -366,6 +381,17 @@ def test_a_duplicate_is_named_by_the_users_ids(saber, write):
     path = write("mine.jsonl", row(1, id="a", licence="MIT"), row(1, id="b", licence="MIT"))
     _, out, _ = saber("corpus", "check", str(path))
     assert "the first is row 2, 'b', like 'a'" in out
+
+
+def test_a_cut_table_is_called_damaged(home, saber):
+    put(home, "leaderboard", ["leaderboard"], board(("j", "a", "full-full", 0.5)))
+    path = TableStore(home.tables).path(["leaderboard"], None)
+    path.write_bytes(path.read_bytes()[:-20])
+    code, out, _ = saber("status", "--json")
+    (found,) = (row for row in json.loads(out) if row["asset"] == "leaderboard")
+    assert code == 0
+    assert "its file is damaged; `saber build` makes it again" in str(found["reasons"])
+    assert "never materialized" not in str(found["reasons"])
 
 
 @pytest.mark.parametrize(

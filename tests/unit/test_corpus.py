@@ -1,6 +1,8 @@
+import bz2
 import csv
 import gzip
 import json
+import lzma
 import os
 import unicodedata
 from pathlib import Path
@@ -134,7 +136,7 @@ def test_reading_changes_nothing_on_disk(tmp_path):
     [
         ("a.jsonl", b"PAR1", "is a Parquet file"),
         ("a.csv", b"PK\x03\x04", "is a ZIP archive or a spreadsheet"),
-        ("a.jsonl", gzip.compress(b"{}"), "is gzip"),
+        ("a.jsonl", gzip.compress(b"{}", mtime=0), "is gzip"),
         ("a.csv", jsonl({}).encode(), "is JSON, not CSV"),
         ("a.jsonl", b"id,problem,solution\n1,p,s\n", "has no line that is JSON"),
         ("a.csv", b"1,p,s\n2,q,t\n", "has the columns 1, p, s, none of id, problem"),
@@ -142,6 +144,31 @@ def test_reading_changes_nothing_on_disk(tmp_path):
 )
 def test_a_file_that_is_not_what_its_name_says_is_one_fault(tmp_path, name, content, problem):
     assert only(faults(tmp_path, name, content)).problem.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("pack", "name"),
+    [(lzma.compress, "xz"), (bz2.compress, "bzip2"), (b"\x28\xb5\x2f\xfd".__add__, "Zstandard"),
+     (b"7z\xbc\xaf\x27\x1c".__add__, "a 7z archive")],
+)  # fmt: skip
+def test_packed_files_are_one_fault(tmp_path, pack, name):
+    content = pack(jsonl(*[{}] * 99).encode())
+    for file in ("a.jsonl", "a.csv"):
+        problem = only(faults(tmp_path, file, content)).problem
+        assert problem == f"is {name}, whatever its name says"
+
+
+@pytest.mark.parametrize("bad", [b"\xe9", b"\0"])
+@pytest.mark.parametrize(
+    ("lines", "good", "one"), [(11, 10, True), (11, 11, False), (10, 0, False)]
+)
+def test_lines_that_are_no_text_are_one_fault_if_they_are_most(tmp_path, bad, lines, good, one):
+    content = jsonl(*[{"id": f"g{n}"} for n in range(good)]).encode()
+    content += (b'"' + bad + b'"\n') * lines
+    found = faults(tmp_path, "a.jsonl", content)
+    assert len(found) == (1 if one else lines)
+    if one:
+        assert found[0].problem.endswith(f"11 of 21 lines have other bytes, from line {good + 1}")
 
 
 # JSONL

@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 
 from saber_dagster.contracts import TABLES
-from saber_dagster.freshness import Node, inputs_of, report, states
+from saber_dagster.freshness import DAMAGED, Node, inputs_of, report, states
 from saber_dagster.tables import WHOLE, Provenance, TableStore, input_name
 
 TABLE = TABLES["topic_statistics"]
@@ -108,7 +108,17 @@ def test_a_missing_input_and_one_that_was_not_read(make, conditions, store):
 def test_a_damaged_table_is_missing(make, conditions, store):
     make(WHOLES, "corpus")
     store.path(("corpus",), None).write_bytes(b"PAR1")
-    assert conditions(WHOLES)["corpus"] == MISSING
+    assert conditions(WHOLES)["corpus"] == ("missing", DAMAGED)
+    assert "damaged" in DAMAGED
+    (absent,) = states(store, WHOLES, [WHOLES[("corpus",)]], absent={("corpus",)})
+    assert absent.reason == "never materialized"
+
+
+def test_a_damaged_input_is_told_from_a_missing_one(make, conditions, store):
+    for name in ("corpus", "index"):
+        make(WHOLES, name)
+    store.path(("corpus",), None).write_bytes(b"PAR1")
+    assert conditions(WHOLES)["index"] == ("stale", "corpus:all is damaged")
 
 
 SHARDS = {

@@ -178,6 +178,8 @@ class TestEdgeLists:
     def test_missing_file(self, tmp_path):
         (fault,) = faults(tmp_path / "none.tsv")
         assert "cannot be read" in fault.problem
+        (fault,) = faults(tmp_path / "a\0.tsv")
+        assert "cannot be read (embedded null" in fault.problem
 
     def test_unknown_format(self, write):
         with pytest.raises(SaberError, match=r"'xlsx'.*tsv, csv, jsonl, json"):

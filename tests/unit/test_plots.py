@@ -200,6 +200,53 @@ def test_a_problem_is_shared_equally_among_its_topics():
     assert [bar.get_width() for bar in figure.axes[0].patches] == [1.5, 0.5]
 
 
+def shuffled(frame, seed):
+    return frame.sample(fraction=1, shuffle=True, seed=seed)
+
+
+def test_no_order_of_the_rows_changes_a_weight_or_a_label():
+    rng = np.random.default_rng(5)
+    tags = pl.DataFrame(
+        [
+            (f"d{doc}", node)
+            for doc in range(900)
+            for node in rng.choice(
+                ["al", "al/eq", "ge", "xx/y", "zz", "ze", "zf"], doc % 7 + 1, False
+            )
+        ],
+        schema=["doc_id", "node_id"],
+        orient="row",
+    )
+    found = [topics.topic_weights(shuffled(tags, seed), tree()) for seed in range(8)]
+    assert all(each.equals(found[0]) for each in found)
+    assert math.fsum(found[0]["weight"]) == pytest.approx(900, abs=1e-9)
+    sums = {tuple(topics.domain_weights(shuffled(found[0], seed), DOMAINS)) for seed in range(8)}
+    assert len(sums) == 1
+
+
+def test_a_label_is_the_same_however_its_sum_was_reached():
+    first, last = 22.75, math.nextafter(22.75, 0)
+    texts = []
+    for weight in (first, last):
+        weights = pl.DataFrame(
+            [("algebra", "A", 22.75), ("algebra", "B", weight)],
+            schema={"domain": pl.String, "topic": pl.String, "weight": pl.Float64},
+            orient="row",
+        )
+        texts.append(words(topics.topics_figure(weights.reverse(), DOMAINS, "t")))
+    assert texts[0] == texts[1]
+    assert texts[0].index("A") < texts[0].index("B")
+    single = pl.DataFrame({"domain": ["algebra"], "topic": ["A"], "weight": [last]})
+    assert "22.8 · 100.0 %" in words(topics.domains_figure(single, DOMAINS, "t"))
+
+
+def test_games_of_a_round_are_summed_in_one_order():
+    outcomes = np.random.default_rng(3).random(3000).tolist()
+    games = judgments(*((1, "a", "b", "a", outcome, "ok") for outcome in outcomes))
+    found = {judging.games_by_round(shuffled(games, seed)).row(0) for seed in range(8)}
+    assert len(found) == 1
+
+
 def test_topics_of_an_index_are_those_of_its_documents():
     frame = index(("1", ["algebra"]), ("2", [])).with_columns(
         topics=pl.Series([["al", "ge"], []], dtype=pl.List(pl.String))
@@ -384,6 +431,14 @@ def test_the_board_has_a_panel_for_each_domain_with_queries():
     assert whiskers == pytest.approx([0.85, 0.95])
 
 
+def test_names_of_usual_length_stand_whole_above_a_board():
+    domains = ("combinatorics", "number_theory")
+    frame = board(("a", "oracle"), domains, n_queries=150)
+    figure = leaderboard.board_domains_figure(frame, "full-full", domains, {"oracle"}, "Board")
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["combinatorics (150 queries)", "number theory (150 queries)"]
+
+
 def test_a_board_of_the_first_few_says_how_many_there_are():
     frame = board(("a", "b", "c", "d", "oracle"))
     assert leaderboard.order(frame, "full-full", {"oracle"}, 2) == ["a", "b", "oracle"]
@@ -487,6 +542,42 @@ def one_query():
     }
 
 
+LONG = tuple(
+    f"domain_{i:02d}_{'of_a_taxonomy_of_many_words' * 2}"[:50] + "_tail" for i in range(20)
+)
+"""Slugs of 55 characters that differ only where a name is cut, or at the start."""
+
+
+def long_names():
+    weights = pl.DataFrame(
+        [(domain, f"topic {i} of a name", 1.0 + i) for domain in LONG for i in range(9)],
+        schema={"domain": pl.String, "topic": pl.String, "weight": pl.Float64},
+        orient="row",
+    )
+    tails = pl.DataFrame(
+        [
+            (domain, signal, value / 10, 0.5**value)
+            for place, domain in enumerate(LONG)
+            for signal in signals.SIGNALS
+            for value in range(1, 10)
+            if (place, signal) != (3, "topic")
+        ],
+        schema={"domain": pl.String, "signal": pl.String, "value": pl.Float64, "share": pl.Float64},
+        orient="row",
+    )
+    limits = thresholds(*LONG, eligible_queries=0, n_queries=100_000)
+    frame = board(("bm25", "dense", "oracle"), LONG, n_queries=1234)
+    return {
+        "domains": lambda n: topics.domains_figure(weights, LONG, "t", n),
+        "topics": lambda n: topics.topics_figure(weights, LONG, "t", n),
+        "tails": lambda n: signals.tails_figure(tails, LONG, "t", limits, n),
+        "eligible": lambda n: signals.eligible_figure(limits, LONG, 150, 50, n),
+        "board": lambda n: leaderboard.board_domains_figure(
+            frame, "full-full", LONG, {"oracle"}, "t", "", n
+        ),
+    }
+
+
 CASES = {
     f"{case} {name}": draw
     for case, figures in (("no rows", no_rows()), ("much", much()), ("one query", one_query()))
@@ -517,6 +608,74 @@ def test_even_a_full_picture_fits_into_metadata(case):
     assert len(made["plot"].value) < MOST_CHARACTERS + 100
 
 
+def boxes(figure):
+    """The texts of a figure with their places in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    png(figure)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    with style.our_style():
+        return [
+            (
+                text.get_text(),
+                text.get_window_extent(renderer).transformed(figure.dpi_scale_trans.inverted()),
+            )
+            for text in figure.findobj(Text)
+            if text.get_visible() and text.get_text().strip()
+        ]
+
+
+@pytest.mark.parametrize("name", long_names())
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_twenty_long_names_are_apart_and_inside(name, narrow):
+    figure = long_names()[name](narrow)
+    found = boxes(figure)
+    width, height = figure.get_size_inches()
+    named = [(text, box) for text, box in found if "…" in text]
+    for text, box in named:
+        assert box.x0 > -0.03, text
+        assert box.x1 < width + 0.03, text
+        assert box.y0 > -0.03, text
+        assert box.y1 < height + 0.03, text
+    assert len(named) >= 20
+    assert len({text for text, _ in named}) == 20
+    if name == "topics":
+        assert all(text.endswith(": 5.0 %") for text, _ in named)
+    if name == "board":
+        assert all(text.endswith(" (1,234 queries)") for text, _ in named)
+    for (one, box), (other, place) in combinations(named, 2):
+        overlap = (
+            min(box.x1, place.x1) - max(box.x0, place.x0),
+            (min(box.y1, place.y1) - max(box.y0, place.y0)),
+        )
+        assert min(overlap) < 0.02, (one, other)
+
+
+def test_names_that_shortening_makes_equal_are_numbered():
+    slugs = [f"{'a' * 30}{i}{'z' * 30}" for i in range(3)]
+    names = style.domain_names(slugs, 20)
+    assert list(names) == slugs
+    assert [name[:3] for name in names.values()] == ["1 a", "2 a", "3 a"]
+    assert {len(name) for name in names.values()} == {20}
+    assert style.domain_names(["number_theory"], 20) == {"number_theory": "number theory"}
+
+
+def test_a_layout_that_does_not_fit_is_a_failed_picture(recwarn):
+    def draw():
+        figure, (axes,) = style.panels([1.0], True)
+        axes.set_yticks([0], ["a name as long as a page is wide " * 5])
+        style.finish(figure, "t")
+        return figure
+
+    log = []
+    context = SimpleNamespace(log=SimpleNamespace(warning=log.append))
+    assert picture(SITE, context, "plot", "t", draw) == {}
+    assert len(log) == 1
+    assert "constrained_layout not applied" in log[0]
+    assert not recwarn.list
+
+
 # files
 
 
@@ -539,6 +698,18 @@ def test_a_reader_s_own_settings_change_nothing():
         assert svg(figure(), "f1", "t") == before
     assert "svg.hashsalt" in mpl.rcParams
     assert mpl.rcParams["svg.hashsalt"] is None
+
+
+def test_our_style_ends_with_the_drawing_even_if_it_fails():
+    import matplotlib as mpl
+
+    with mpl.rc_context({"font.size": 30, "text.usetex": True}):
+        before = dict(mpl.rcParams)
+        draw = style.styled(lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            draw()
+        png(figure())
+        assert dict(mpl.rcParams) == before
 
 
 def test_two_svgs_of_a_page_do_not_clash():

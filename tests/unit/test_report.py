@@ -381,7 +381,7 @@ def test_a_missing_table_is_named_where_it_is_needed(home, asset, sections, quic
     made = make_report(Home(home.root), queries=1)
     root = parse(made.html)
     for section in sections:
-        assert f"the table {asset} cannot be read" in text_of(root, section)
+        assert f"{asset} is not built yet" in text_of(root, section)
     assert f"{asset} is missing" in made.html
     assert str(home.root) not in made.html
     assert any(note.startswith(f"{asset} is missing") for note in made.notes)
@@ -397,7 +397,7 @@ def test_the_games_of_a_judge_without_ratings_are_shown(home, quick):
     root = parse(make_report(Home(home.root), queries=0).html)
     section = text_of(root, "judge-clumsy")
     assert "with a verdict" in section
-    assert "the table judge/clumsy/rating_prior cannot be read" in section
+    assert "judge/clumsy/rating_prior is not built yet" in section
     assert "would win with probability" not in section
     assert "would win with probability" in text_of(root, "judge-embedded")
 

@@ -338,3 +338,20 @@ def test_registries_name_what_is_wrong(tmp_path, load_registry, name, entry):
         load(entry, {**entry, "slg": "b"})
     with pytest.raises(SettingsError, match=rf"{name}.0.slug: .*\(found 'A.B'\)"):
         load({**entry, "slug": "A.B"})
+
+
+def test_the_order_of_builtin_sources_does_not_matter(load):
+    one = load("corpus: {builtin: [champ, starter]}")
+    two = load("corpus: {builtin: [starter, champ]}")
+    assert one == two
+    assert one.digest_of("corpus") == two.digest_of("corpus")
+
+
+@pytest.mark.parametrize("key", ["corpus: {builtin", "evaluation: {settings"])
+def test_a_list_of_wrong_names_is_not_called_too_short(load, key):
+    with pytest.raises(SettingsError) as caught:
+        load(f"{key}: [nobody]}}")
+    assert "must be 'st" in str(caught.value)
+    assert "at least 1 entry" not in str(caught.value)
+    with pytest.raises(SettingsError, match="must have at least 1 entry"):
+        load(f"{key}: []}}")

@@ -71,6 +71,16 @@ def test_two_files_may_not_share_source_and_id(write):
         read_sources(corpus(one, two))
 
 
+def test_a_file_that_is_given_twice_is_one_fault(write):
+    one = write("one.jsonl", row(1), row(2))
+    with pytest.raises(InputError) as caught:
+        read_sources(corpus(one, one))
+    (fault,) = caught.value.faults
+    assert (fault.row, fault.problem) == (0, "is given twice")
+    sources = read_sources(corpus(one, {**one, "source": "other"}))
+    assert sources.duplicates.height == 2, "under another source it is another file"
+
+
 def test_warnings_are_passed_on(write):
     warnings = read_sources(corpus(write("one.jsonl", row(1)))).warnings
     assert any("licence" in str(warning).lower() for warning in warnings)
@@ -116,4 +126,5 @@ def test_the_identity_is_that_of_the_contents(write, tmp_path):
     assert starter.startswith("starter ")
     assert champ.startswith("champ-dataset ")
     assert sources_identity(Corpus(builtin=("champ",))) == [champ]
+    assert sources_identity(Corpus(builtin=("champ", "starter"))) == [starter, champ]
     assert len(sources_identity(corpus(queries=two))) == 3

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import lzma
+import os
 from pathlib import Path
 
 import polars as pl
@@ -38,7 +40,22 @@ def no_such_file(bench: Bench) -> Said:
 
 def twice(bench: Bench) -> Said:
     path = bench.write("a.jsonl", jsonl({}))
-    return bench.saber("corpus", "check", path, path, at=("a.jsonl:1: id:",))
+    bench.write("b.jsonl", lambda other: other.symlink_to(path))
+    assert "1 fault(s)" in bench.saber("corpus", "check", path, "b.jsonl").text
+    return bench.saber("corpus", "check", path, path, at=("a.jsonl: is given",))
+
+
+def not_utf_8(bench: Bench) -> Said:
+    path = bench.folder / os.fsdecode(b"caf\xe9.jsonl")
+    assert "caf\ufffd.jsonl: does not exist" in bench.saber("corpus", "check", path).text
+    path.write_text(TWO)
+    return bench.saber("corpus", "check", path, at=("caf\ufffd.jsonl: ",))
+
+
+def special(bench: Bench) -> Said:
+    assert "/dev/null: is not a regular file" in bench.saber("corpus", "check", "/dev/null").text
+    os.mkfifo(bench.folder / "a.jsonl")
+    return bench.saber("corpus", "check", bench.folder / "a.jsonl", at=("a.jsonl: ",))
 
 
 def in_two_files(bench: Bench) -> Said:
@@ -72,6 +89,8 @@ FILES: dict[str, Case] = {
     "file-missing": no_such_file,
     "file-directory": checked("a.jsonl", lambda path: path.mkdir()),
     "file-unreadable": checked("a.jsonl", lambda path: path.symlink_to(path)),
+    "file-special": special,
+    "file-name-not-utf-8": not_utf_8,
     "file-named-twice": twice,
     "file-unknown-extension": checked("a.xlsx", TWO),
     "file-empty": checked("a.jsonl", b""),
@@ -79,6 +98,8 @@ FILES: dict[str, Case] = {
     "file-parquet-as-jsonl": checked("a.jsonl", parquet),
     "file-gzip-as-jsonl": checked("a.jsonl", packed()),
     "file-spreadsheet-as-csv": checked("a.csv", b"PK\x03\x04\x14\x00"),
+    "file-other-compression": checked("a.jsonl", lzma.compress(TWO.encode() * 500)),
+    "file-no-text": checked("a.jsonl", "{}\0é\n".encode("latin-1") * 30),
     "file-csv-as-jsonl": checked("a.jsonl", CSV),
     "file-jsonl-as-csv": checked("a.csv", TWO, at="a.csv:1:"),
     "file-not-gzip": checked("a.jsonl.gz", TWO),

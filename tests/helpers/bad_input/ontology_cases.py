@@ -1,10 +1,11 @@
 """Files of topics."""
 
 import json
+import os
 from itertools import pairwise
 from typing import Any
 
-from bad_input.bench import Bench, Case, Content, Said
+from bad_input.bench import Bench, Case, Content, Said, jsonl
 
 EDGES = "parent,child\nAlgebra,Sums\n"
 
@@ -34,6 +35,27 @@ def absent(bench: Bench) -> Said:
     return bench.saber("ontology", "check", gone, at=("gone.json:",))
 
 
+def special(bench: Bench) -> Said:
+    os.mkfifo(bench.folder / "topics.tsv")
+    return bench.saber("ontology", "check", bench.folder / "topics.tsv", at=("topics.tsv: ",))
+
+
+def not_utf_8(bench: Bench) -> Said:
+    path = bench.folder / os.fsdecode(b"caf\xe9.csv")
+    path.write_text(EDGES)
+    return bench.saber("ontology", "check", path, at=("caf\ufffd.csv: ",))
+
+
+def and_corpus(bench: Bench) -> Said:
+    topics = bench.write("topics.csv", EDGES + "A,B\nB,A\n")
+    corpus = bench.write("a.jsonl", jsonl({"solution": ""}))
+    at = ("topics.csv:", "a.jsonl:1: solution:")
+    said = bench.saber("ontology", "check", "topics.xml", "--corpus", corpus)
+    assert "unknown ontology format" in said.text
+    assert at[1] in said.text
+    return bench.saber("ontology", "check", topics, "--corpus", corpus, at=at)
+
+
 def layers(count: int, width: int) -> str:
     """Layers of topics, each topic above all of the next layer."""
     names = [["Algebra"], *([f"{layer} {n}" for n in range(width)] for layer in range(count))]
@@ -48,6 +70,10 @@ def layers(count: int, width: int) -> str:
 
 ONTOLOGIES: dict[str, Case] = {
     "ontology-missing": absent,
+    "ontology-directory": read("topics", lambda path: path.mkdir()),
+    "ontology-special": special,
+    "ontology-name-not-utf-8": not_utf_8,
+    "ontology-and-corpus": and_corpus,
     "ontology-unknown-format": read("topics.xml", "<topics/>"),
     "ontology-empty": read("topics.json", ""),
     "ontology-no-topics": read("topics.json", []),

@@ -1,7 +1,8 @@
 """``saber.yaml``, the environment, and the record of a home."""
 
-from bad_input.bench import Bench, Case, Said
+from bad_input.bench import Bench, Case, Said, jsonl
 from saber_dagster.home import Home
+from saber_dagster.sources import read_sources
 
 
 def settings(content: str | bytes, at: str = "saber.yaml", **environ: str) -> Case:
@@ -12,6 +13,13 @@ def settings(content: str | bytes, at: str = "saber.yaml", **environ: str) -> Ca
         return bench.saber("settings", at=(at,), environ=environ)
 
     return case
+
+
+def builtin_and_files(bench: Bench) -> Said:
+    path = bench.write("a.jsonl", jsonl({}))
+    said = settings(f"corpus: {{builtin: [champ], files: [path: {path}]}}\n", str(path))(bench)
+    assert read_sources(Home(bench.folder / "home").settings.corpus).frame.height == 1
+    return said
 
 
 def founded(bench: Bench) -> Home:
@@ -49,6 +57,9 @@ SETTINGS: dict[str, Case] = {
     "settings-bad-slug": settings("domains: [Number Theory]\n"),
     "settings-date": settings("release: 2026-01-01\n"),
     "settings-contradiction": settings("thresholds: {topic_floor: 0.1}\n"),
+    "settings-builtin-twice": settings("corpus: {builtin: [starter, starter]}\n"),
+    "settings-builtin-unknown": settings("corpus: {builtin: [start]}\n"),
+    "settings-builtin-and-files": builtin_and_files,
     "settings-several": settings("seed: seven\nquries: {}\n"),
     "settings-syntax": settings("seed: 1\ndomains: [algebra"),
     "settings-tab": settings("queries:\n\tper_domain: 3\n"),
