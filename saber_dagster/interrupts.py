@@ -7,6 +7,7 @@ that comes between two of its steps. The wakeup file descriptor, which it leaves
 
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from contextlib import contextmanager
 def remembered_interrupts() -> Iterator[Callable[[], bool]]:
     """Within this context a SIGINT raises nothing, and the function tells whether one has come.
 
-    Code that sets a handler of its own meanwhile, as Dagster does around a step, keeps it. Outside the
-    main thread, which alone gets signals, the function always says no.
+    Code that sets a handler of its own meanwhile, as Dagster does around a step, keeps it. If what that
+    handler raises comes up in a finalizer, Python drops it and prints a traceback: nothing is printed
+    here, as the signal is remembered anyway. Outside the main thread, which alone gets signals, the
+    function always says no.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -28,6 +31,13 @@ def remembered_interrupts() -> Iterator[Callable[[], bool]]:
         writer.setblocking(False)
         before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         handler = signal.signal(signal.SIGINT, lambda *_: None)
+        hook = sys.unraisablehook
+
+        def quiet(unraisable: "sys.UnraisableHookArgs") -> None:
+            if "Interrupt" not in unraisable.exc_type.__name__:
+                hook(unraisable)
+
+        sys.unraisablehook = quiet
 
         def interrupted() -> bool:
             try:
@@ -38,5 +48,6 @@ def remembered_interrupts() -> Iterator[Callable[[], bool]]:
         try:
             yield interrupted
         finally:
+            sys.unraisablehook = hook
             signal.signal(signal.SIGINT, handler)
             signal.set_wakeup_fd(before)

@@ -1,4 +1,5 @@
 import signal
+import sys
 import threading
 
 import pytest
@@ -55,3 +56,20 @@ def test_another_thread_is_never_interrupted():
     thread.start()
     thread.join()
     assert said == [False]
+
+
+@pytest.mark.parametrize(("error", "printed"), [(KeyboardInterrupt, 0), (ValueError, 1)])
+def test_an_interrupt_in_a_finalizer_prints_no_traceback(error, printed, monkeypatch):
+    class Fragile:
+        def __del__(self):
+            raise error
+
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with remembered_interrupts():
+        thing = Fragile()
+        del thing
+    assert len(told) == printed
+    thing = Fragile()
+    del thing
+    assert len(told) == printed + 1, "the old hook is back"
