@@ -47,7 +47,7 @@ class Saber:
     def __call__(self, *args: str, code: int = 0) -> str:
         """Run a command; returns standard output, or standard error where a failure is expected."""
         process = self.start(*args)
-        out, err = process.communicate(timeout=280)
+        out, err = process.communicate(timeout=800)
         assert process.returncode == code, f"exit {process.returncode}\n{out}\n{err}"
         return out if code == 0 else err
 
