@@ -1,13 +1,8 @@
 """The embedded engine is better than plain words, also on techniques that it was not tuned on."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.labelled_pairs import auc, champ_pairs, held_out, starter_pairs
 from resources.engines.embedded_judgments import similarity
