@@ -105,6 +105,9 @@ INDEX_DOMAINS = Rule(
 INDEX_QUERIES = Rule(
     "queries_may_be_asked", "Every query has a domain and words, and the corpus allows it."
 )
+INDEX_WORDS = Rule(
+    "words_are_of_core_ideas", "A document's words are the content words of its core idea alone."
+)
 DOMAINS_HAVE_DOCUMENTS = Rule(
     "domains_have_documents",
     "Every domain has documents.",

@@ -12,6 +12,7 @@ from assets.rules import (
     FLOORS,
     INDEX_DOMAINS,
     INDEX_QUERIES,
+    INDEX_WORDS,
     OTHERS,
     POPULATION,
     RECOUNT,
@@ -77,6 +78,7 @@ def signal_assets(
             CheckRule("has_queries", "Some document may be a query."),
             INDEX_DOMAINS,
             INDEX_QUERIES,
+            INDEX_WORDS,
             DOMAINS_HAVE_DOCUMENTS,
         ],
     )
@@ -123,6 +125,11 @@ def signal_assets(
                     )
                 ),
                 INDEX_QUERIES.verdict(topic_rules.queries_may_be_asked(index, corpus)),
+                INDEX_WORDS.verdict(
+                    topic_rules.words_are_of_core_ideas(
+                        index, summaries, settings.summaries.min_words, corpus
+                    )
+                ),
                 DOMAINS_HAVE_DOCUMENTS.verdict(
                     topic_rules.domains_have(
                         index.filter("is_document")["domains"].explode(),

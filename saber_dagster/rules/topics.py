@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from saber_dagster.rules.base import Violation, unlike, violations
+from saber_dagster.text import content_words
 
 
 def tree_is_consistent(tree: pl.DataFrame) -> list[Violation]:
@@ -146,6 +147,19 @@ def queries_may_be_asked(index: pl.DataFrame, corpus: pl.DataFrame) -> list[Viol
     return found + unlike(
         index.select("doc_id"), corpus.select("doc_id"), ["doc_id"], "documents", corpus
     )
+
+
+def words_are_of_core_ideas(
+    index: pl.DataFrame, summaries: pl.DataFrame, min_words: int, names: pl.DataFrame
+) -> list[Violation]:
+    """A document's words are the content words of its core idea alone; none if these are too few."""
+    ideas = dict(summaries.select("doc_id", "core_idea").iter_rows())
+    bad = []
+    for doc, words in index.select("doc_id", "words").iter_rows():
+        expected = content_words(ideas.get(doc) or "")
+        bad.append(set(words) != (expected if len(expected) >= min_words else set()))
+    rows = index.filter(pl.Series(bad, dtype=pl.Boolean))
+    return violations(rows, "documents have words that are not of their core idea", "doc_id", names)
 
 
 def statistics_add_up(

@@ -285,6 +285,25 @@ def test_a_query_that_the_user_did_not_bring_is_found():
     assert "ruled out by the corpus" in said(topics.queries_may_be_asked(INDEX, own))
 
 
+@pytest.mark.parametrize(
+    ("idea", "words", "count"),
+    [
+        ("Use parity and descent.", ["descent", "parity"], 0),
+        ("Use parity and descent.", ["descent", "parity", "keyword"], 1),
+        ("Use parity and descent.", ["descent"], 1),
+        ("Use parity.", ["parity"], 1),
+        ("Use parity.", [], 0),
+        (None, [], 0),
+        (None, ["parity"], 1),
+    ],
+)
+def test_words_that_are_not_of_the_core_idea_are_found(idea, words, count):
+    index = change(INDEX.head(1), 0, words=words)
+    summaries = frame("summaries", {"doc_id": "1", "core_idea": idea, "keywords": ["keyword"]})
+    found = topics.words_are_of_core_ideas(index, summaries, 2, OWNERS)
+    assert sum(violation.count for violation in found) == count
+
+
 STATISTICS = frame(
     "topic_statistics",
     *(
