@@ -26,7 +26,7 @@ from resources.engines import engine_identity, load_engine
 from saber_dagster.contracts import TABLES
 from saber_dagster.engines import PAIRWISE_JUDGMENT
 from saber_dagster.judging import pairwise_judge
-from saber_dagster.leaderboard import BASELINE_WARNING
+from saber_dagster.leaderboard import caution
 from saber_dagster.plots.judging import rank_curves_figure, ratings_figure, rounds_figure
 from saber_dagster.rating_prior import RatingPrior, estimate_prior
 from saber_dagster.ratings import connectivity, rate
@@ -59,7 +59,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
     """The assets of one judge."""
     settings = site.settings
     engine = load_engine(judge.engine, judge.options)
-    warning = BASELINE_WARNING if judge.engine == "embedded" else ""
+    warning = caution(judge.engine)
     group = f"judge_{judge.slug}".replace("-", "_")
     tags = {"saber/judge": judge.slug, "saber/model": engine.model}
 

@@ -18,7 +18,13 @@ from benchmarks import engine_topics, judged_top
 from benchmarks.labelled_pairs import Document, Floats, Pairs, champ_pairs, starter_pairs
 from benchmarks.results_file import PAGE, Row, fill, write
 from resources.engines import embedded_judgments as judgments
-from resources.engines.embedded_summaries import rank_techniques, rank_words, solution_summary
+from resources.engines.embedded_summaries import (
+    CORE_TECHNIQUES,
+    CORE_WORDS,
+    rank_techniques,
+    rank_words,
+    solution_summary,
+)
 from resources.engines.embedded_words import vocabulary, weight
 from saber_dagster.phrases import read_text
 from saber_dagster.replies import parse_summary
@@ -70,10 +76,10 @@ def first_sentence(document: Document) -> str:
 
 
 def weighty_words(document: Document) -> str:
-    """The 14 rarest mathematical words of the solution."""
+    """The rarest mathematical words of the solution, as many as the engine takes."""
     shown = vocabulary()
     found = {part for part in read_text(document[1]) if part in shown}
-    return " ".join(shown[p] for p in sorted(found, key=lambda p: (-weight(p), p))[:14])
+    return " ".join(shown[p] for p in sorted(found, key=lambda p: (-weight(p), p))[:CORE_WORDS])
 
 
 def core_idea(document: Document) -> str:
@@ -82,9 +88,9 @@ def core_idea(document: Document) -> str:
 
 
 SUMMARIES: dict[str, Callable[[Document], str]] = {
-    "technique terms": lambda d: " ".join(rank_techniques(d[1])[:3]),
+    "technique terms": lambda d: " ".join(rank_techniques(d[1])[:CORE_TECHNIQUES]),
     "weighty words": weighty_words,
-    "words nearest by vectors": lambda d: " ".join(rank_words(*d)[:14]),
+    "words nearest by vectors": lambda d: " ".join(rank_words(*d)[:CORE_WORDS]),
     "together: the engine": core_idea,
     "first 30 words (baseline)": first_sentence,
 }

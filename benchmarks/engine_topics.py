@@ -12,12 +12,13 @@ from typing import Any
 import polars as pl
 
 from benchmarks.results_file import Row
-from resources.engines.embedded_topics import compile_candidates, nearness, topic_scores
+from resources.engines.embedded_topics import VECTORS, compile_candidates, nearness, topic_scores
 from saber_dagster.engines import Call
 from saber_dagster.hashing import sha256_hex
 from saber_dagster.ledger import Outcome
 from saber_dagster.ontology import OntologyTree, build_tree
 from saber_dagster.ontology_files import read_ontology, shipped_ontology
+from saber_dagster.problem_index import build_index
 from saber_dagster.settings import Settings
 from saber_dagster.starter import starter_entries
 from saber_dagster.tagging import tag_documents
@@ -65,7 +66,7 @@ METHODS: dict[str, Callable[[], Scorer]] = {
     "names": lambda: _compiled(lambda c: {**c, "synonyms": ()}, 0.0),
     "names and synonyms": lambda: _compiled(dict, 0.0),
     "static vectors": _by_vectors,
-    "together: the engine": lambda: _compiled(dict, 2.0),
+    "together: the engine": lambda: _compiled(dict, VECTORS),
 }
 
 
@@ -94,7 +95,7 @@ def compare() -> tuple[list[Row], list[str]]:
             tags, counts = tag_documents(
                 documents, tree, _asks(scorer), Settings().topics.threshold
             )
-            primary = primary_domains(tags, tree)
+            primary = primary_domains(documents, tags, tree)
             by_domain: dict[str, list[bool]] = defaultdict(list)
             for doc, domain in documents.select("doc_id", "domain").iter_rows():
                 if domain:
@@ -155,14 +156,15 @@ def test_data() -> list[tuple[str, pl.DataFrame]]:
     return [*found, (f"{LARGE:,} of the large set", _frame(every[:LARGE]))]
 
 
-def primary_domains(tags: pl.DataFrame, tree: OntologyTree) -> dict[str, str]:
-    """Largest sum of topic scores, ties by name."""
-    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for doc, node, score in tags.select("doc_id", "node_id", "score").drop_nulls().iter_rows():
-        domain = tree.domain[tree.index[node]]
-        if domain is not None:
-            sums[doc][domain] += score
-    return {doc: min(by, key=lambda d: (-round(by[d], 9), d)) for doc, by in sums.items()}
+def primary_domains(
+    documents: pl.DataFrame, tags: pl.DataFrame, tree: OntologyTree
+) -> dict[str, str]:
+    """The primary domains that the pipeline finds."""
+    own = Settings()
+    corpus = documents.select("doc_id", cluster_id="doc_id", is_document=True, is_query=True)
+    summaries = documents.select("doc_id", core_idea=pl.lit(None, pl.String))
+    index = build_index(corpus, tags, summaries, tree, own.domains, 1, own.summaries.min_words)
+    return dict(index.select("doc_id", "primary_domain").drop_nulls().iter_rows())
 
 
 def wilson(successes: Sequence[bool]) -> tuple[float, float]:

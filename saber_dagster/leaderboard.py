@@ -24,6 +24,11 @@ BASELINE_WARNING = (
 """What stands beside every figure that comes from the embedded engine."""
 
 
+def caution(engine: str) -> str:
+    """What must stand beside the figures of a judge on this engine; empty if nothing must."""
+    return BASELINE_WARNING if engine == "embedded" else ""
+
+
 @dataclass(frozen=True)
 class Meta:
     """What the metrics were computed from: the release, and revisions by slug."""

@@ -13,7 +13,7 @@ from saber_dagster.cli.common import JsonOption, console, current_home, print_js
 from saber_dagster.errors import SaberError
 from saber_dagster.freshness import report
 from saber_dagster.home import Home
-from saber_dagster.leaderboard import BASELINE_WARNING
+from saber_dagster.leaderboard import caution
 from saber_dagster.tables import TableStore
 
 _MAIN_SETTING = "statement-full"
@@ -43,9 +43,9 @@ def leaderboard(
     if as_json:
         print_json(rows)
         return
-    embedded = {entry.slug for entry in home.judges if entry.engine == "embedded"}
+    engines = {entry.slug: entry.engine for entry in home.judges}
     for slug in judges:
-        print_board(rows, slug, slug in embedded, setting)
+        print_board(rows, slug, engines.get(slug, ""), setting)
     for note in _cautions(home, judges):
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
 
@@ -96,22 +96,22 @@ def leaderboard_rows(home: Home) -> list[dict[str, Any]]:
     return store.read("leaderboard", ["leaderboard"], None).to_dicts()
 
 
-def print_board(rows: list[dict[str, Any]], judge: str, embedded: bool, setting: str) -> None:
+def print_board(rows: list[dict[str, Any]], judge: str, engine: str, setting: str) -> None:
     """Print a judge's board; without its domains, and a note, where they would not fit."""
-    table = board_table(rows, judge, embedded, setting)
+    table = board_table(rows, judge, engine, setting)
     needed = _narrowest(table)
     if needed <= console.width:
         console.print(table)
         return
     overall = [row for row in rows if row["domain"] == "overall"]
-    console.print(board_table(overall, judge, embedded, setting))
+    console.print(board_table(overall, judge, engine, setting))
     console.print(
         f"[yellow]note:[/] the domains are left out for want of room; `saber leaderboard` shows them in"
         f" a terminal of {needed} columns, or with --json"
     )
 
 
-def board_table(rows: list[dict[str, Any]], judge: str, embedded: bool, setting: str) -> Table:
+def board_table(rows: list[dict[str, Any]], judge: str, engine: str, setting: str) -> Table:
     """A judge's board in one setting: a row per retriever, a column per domain."""
     mine = [row for row in rows if row["judge"] == judge and row["setting"] == setting]
     if not mine:
@@ -123,7 +123,7 @@ def board_table(rows: list[dict[str, Any]], judge: str, embedded: bool, setting:
     table = Table(
         title=title,
         title_justify="left",
-        caption=BASELINE_WARNING if embedded else None,
+        caption=caution(engine) or None,
         caption_justify="left",
     )
     table.add_column("retriever", no_wrap=True)

@@ -77,7 +77,7 @@ def build(
     console.print()
     setting = default_setting(rows)
     for judge in home.judges:
-        print_board(rows, judge.slug, judge.engine == "embedded", setting)
+        print_board(rows, judge.slug, judge.engine, setting)
         console.print()
     for note in notes(home):
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)

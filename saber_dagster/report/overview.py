@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import polars as pl
 
-from saber_dagster.leaderboard import BASELINE_WARNING
+from saber_dagster.leaderboard import caution
 from saber_dagster.report.roles import Role
 from saber_dagster.report.tables import Tables
 from saber_dagster.yaml_files import dump_yaml
@@ -64,7 +64,7 @@ class Overview:
 def judge_labels(tables: Tables, judge: str | None) -> tuple[JudgeLabel, ...]:
     """The judges of the home, or the one that is asked for."""
     return tuple(
-        JudgeLabel(entry.slug, entry.engine, BASELINE_WARNING if entry.engine == "embedded" else "")
+        JudgeLabel(entry.slug, entry.engine, caution(entry.engine))
         for entry in tables.home.judges
         if judge in (None, entry.slug)
     )

@@ -19,32 +19,6 @@ RUN = "retriever/bm25/run"
 CLUMSY = "python:clumsy:ClumsyEngine"
 
 
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))  # a build sets it; put it back afterwards
-
-
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory):
-    return write_problems(tmp_path_factory.mktemp("corpus") / "tiny.jsonl", 0, 50)
-
-
-@pytest.fixture(scope="session")
-def finished(corpus, tmp_path_factory):
-    """A home with everything built; only to be copied."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DAGSTER_HOME", str(tmp_path_factory.getbasetemp()))
-        home = TinyHome.make(tmp_path_factory.mktemp("finished") / "home", corpus)
-        home.build()
-    return home
-
-
-@pytest.fixture
-def home(finished, tmp_path):
-    """A finished home of the test's own."""
-    return finished.copy(tmp_path / "home")
-
-
 @pytest.fixture
 def new_home(corpus, tmp_path):
     return TinyHome.make(tmp_path / "home", corpus)

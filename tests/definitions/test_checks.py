@@ -47,27 +47,6 @@ def test_the_document_lists_the_checks_of_the_graph_and_no_other(blocking):
 # planted faults
 
 
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A home with everything built; only to be copied."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DAGSTER_HOME", str(tmp_path_factory.getbasetemp()))
-        corpus = write_problems(tmp_path_factory.mktemp("corpus") / "tiny.jsonl", 0, 50)
-        home = TinyHome.make(tmp_path_factory.mktemp("finished") / "home", corpus)
-        home.build()
-    return home
-
-
-@pytest.fixture
-def home(finished, tmp_path):
-    return finished.copy(tmp_path / "home")
-
-
 def where(condition, **values):
     """Columns with other values in some rows."""
     return [

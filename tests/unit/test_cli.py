@@ -312,7 +312,7 @@ def test_a_narrow_terminal_gets_no_cut_cells(home, saber, monkeypatch, capsys, w
     domains = ("algebra", "number_theory", "combinatorics", "calculus_analysis", "geometry")
     rows += [{**rows[0], "domain": domain, "value": 0.321} for domain in domains]
     monkeypatch.setattr(boards, "console", Console(width=width))
-    boards.print_board(rows, "j", True, "full-full")
+    boards.print_board(rows, "j", "embedded", "full-full")
     out = capsys.readouterr().out
     assert "0.500 [0.100, 0.900]" in out
     assert "…" not in out
