@@ -18,7 +18,7 @@ HALF = 3.0
 SOLUTION = 0.5
 """What a mention or vector of the solution counts, against one of the problem."""
 VECTORS = 2.0
-"""How much the vectors decide: evidence is multiplied by exp(VECTORS * cosine)."""
+"""How much the vectors decide: evidence is multiplied by exp(VECTORS * (c - c_max))."""
 
 
 @dataclass(frozen=True, slots=True)
