@@ -56,7 +56,7 @@ lock: $(VENV)/dev.done ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 	  pyproject.toml -o requirements/base.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-	  --override requirements/overrides.txt --extra dev --extra models -c requirements/base.txt \
+	  --override requirements/overrides.txt --extra dev --extra models --extra deploy -c requirements/base.txt \
 	  pyproject.toml -o requirements/dev.txt
 
 clean: ## Remove the environment; homes such as .saber stay

@@ -72,7 +72,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         group=group,
         inputs={"candidate_sets": candidates.candidate_sets, "release": candidates.release},
         partitions=site.by_query,
-        reads=["seed", "tournament"],
+        reads=["seed", "tournament", "ledger.reasks"],
         identity=engine_identity(engine, PAIRWISE_JUDGMENT),
         kinds=["llm"],
         resources=[judge_resource(judge), "ledger"],

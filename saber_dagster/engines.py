@@ -2,14 +2,22 @@
 
 An engine answers calls. A call is a task and its inputs; tasks and the shape of their inputs are:
 
-==================  =================================================================
-task                inputs
-==================  =================================================================
-topic_scores        ``problem``, ``solution``, ``candidates``: a tuple of ``{"label", "synonyms",
-                    "terms"}``; ``terms`` are the names of everything below the candidate
-solution_summary    ``problem``, ``solution``, ``max_words``
-pairwise_judgment   ``query``, ``first``, ``second``: each ``{"problem", "solution"}``
-==================  =================================================================
+===================  =================================================================
+task                 inputs
+===================  =================================================================
+topic_scores         ``problem``, ``solution``, ``candidates``: a tuple of ``{"label", "synonyms",
+                     "terms"}``; ``terms`` are the names of everything below the candidate
+solution_summary     ``problem``, ``solution``, ``max_words``
+pairwise_judgment    ``query``, ``first``, ``second``: each ``{"problem", "solution"}``
+pairwise_choice      the same; the answer is one token, with log-probabilities
+relevance_choice     ``query``, ``document``: each ``{"problem", "solution"}``; one token likewise
+ordinal_judgment     the same; the answer is a number from 0 to 100
+latex_formatting     ``text``
+solution_selection   ``problem``, ``solutions``: a tuple of texts
+segmentation         ``text``: a document that holds several problems
+cleaning             ``text``
+translation          ``text``, ``language``: the name of the language it is in
+===================  =================================================================
 
 The text of a reply follows the grammar in :mod:`saber_dagster.replies`, whatever the engine.
 """
@@ -23,7 +31,27 @@ from saber_dagster.hashing import canonical_json, sha256_hex
 TOPIC_SCORES = "topic_scores"
 SOLUTION_SUMMARY = "solution_summary"
 PAIRWISE_JUDGMENT = "pairwise_judgment"
-TASKS = (TOPIC_SCORES, SOLUTION_SUMMARY, PAIRWISE_JUDGMENT)
+PAIRWISE_CHOICE = "pairwise_choice"
+RELEVANCE_CHOICE = "relevance_choice"
+ORDINAL_JUDGMENT = "ordinal_judgment"
+LATEX_FORMATTING = "latex_formatting"
+SOLUTION_SELECTION = "solution_selection"
+SEGMENTATION = "segmentation"
+CLEANING = "cleaning"
+TRANSLATION = "translation"
+TASKS = (
+    TOPIC_SCORES,
+    SOLUTION_SUMMARY,
+    PAIRWISE_JUDGMENT,
+    PAIRWISE_CHOICE,
+    RELEVANCE_CHOICE,
+    ORDINAL_JUDGMENT,
+    LATEX_FORMATTING,
+    SOLUTION_SELECTION,
+    SEGMENTATION,
+    CLEANING,
+    TRANSLATION,
+)
 
 Status = Literal["ok", "parse_error", "refused", "truncated", "transport_error"]
 FINAL: frozenset[str] = frozenset({"ok", "parse_error", "refused", "truncated"})
@@ -35,12 +63,22 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question. ``item`` names it for readers of the ledger; it is never part of the key."""
+    """One question.
+
+    Attributes:
+        task: one of :data:`TASKS`.
+        inputs: JSON values, by the table above.
+        item: names it for readers of the ledger; it is never part of the key.
+        sample: number of a repeated question; part of the key.
+        attempt: 0, or n for the n-th time of asking again after a reply that did not parse. An engine
+            that can say so in its messages adds a reminder of the form; then the key is another one.
+    """
 
     task: str
     inputs: Mapping[str, Any]
     item: str
     sample: int = 0
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +93,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: ``ok`` means a complete text, not that it parses."""
+    """What came back: ``ok`` means a complete text, not that it parses.
+
+    ``truncated_input`` says that the call was cut to fit into the model's context.
+    """
 
     status: Status
     text: str = ""
@@ -65,6 +106,7 @@ class Reply:
     price: float = 0.0
     latency: float = 0.0
     error: str = ""
+    truncated_input: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +119,12 @@ class PromptRef:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Anything that answers calls. Its answer depends on the call alone, never on the corpus."""
+    """Anything that answers calls. Its answer depends on the call alone, never on the corpus.
+
+    An engine that has several calls in flight may also have a method ``stop()``: it begins no further
+    call, and :meth:`answer` ends after those in flight. One without it is stopped by closing the
+    iterator.
+    """
 
     @property
     def model(self) -> str:

@@ -12,7 +12,6 @@
 
 import json
 import os
-import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +26,7 @@ from saber_dagster.settings_files import (
     load_settings,
     settings_from,
 )
+from saber_dagster.storage import write_atomic
 from saber_dagster.yaml_files import changed_yaml, read_yaml
 
 if TYPE_CHECKING:
@@ -38,20 +38,6 @@ DEFAULT_HOME = ".saber"
 def home_path() -> Path:
     """``SABER_HOME``, or ``.saber`` in the current folder, as an absolute path."""
     return Path(os.environ.get("SABER_HOME") or DEFAULT_HOME).resolve()
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a whole file or nothing: a reader never sees half of it, even after a kill."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

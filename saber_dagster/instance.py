@@ -7,7 +7,8 @@ import dagster as dg
 from dagster._core.instance.ref import InstanceRef
 
 from saber_dagster.freshness import Key, Node, Partition
-from saber_dagster.home import Home, write_atomic
+from saber_dagster.home import Home
+from saber_dagster.storage import write_atomic
 
 BUILD_TAGS = {".dagster/saber_build": "yes"}
 """Mark the runs of a build; tags of this prefix are not shown in the UI."""

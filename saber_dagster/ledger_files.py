@@ -14,7 +14,7 @@ from typing import IO
 import polars as pl
 
 from saber_dagster.errors import SaberError
-from saber_dagster.home import write_atomic
+from saber_dagster.storage import write_atomic
 
 
 class LedgerError(SaberError):

@@ -16,8 +16,8 @@ import polars as pl
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
-from saber_dagster.home import write_atomic
 from saber_dagster.settings import Settings
+from saber_dagster.storage import write_atomic
 
 PINNED = ("topic_statistics", "thresholds", "query_set", "candidate_sets", "release_texts")
 """The tables of a release."""

@@ -15,6 +15,7 @@ SLUG = re.compile(r"^[a-z0-9][a-z0-9_-]*$")
 Slug = Annotated[str, Field(pattern=SLUG.pattern)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Builtin = Literal["starter", "champ"]
+Ask = Literal["generate", "choice_logprobs", "relevance_logprobs", "ordinal"]
 Setting = Literal["statement-full", "full-full", "statement-statement"]
 
 
@@ -153,13 +154,27 @@ class Evaluation(Section):
 class Ledger(Section):
     """The call ledger."""
 
-    mode: Literal["live", "replay"] = Field(
-        "live", description="replay: a missing reply is an error, no call is made"
+    mode: Literal["live", "replay", "dry_run"] = Field(
+        "live",
+        description="replay: a missing reply is an error, no call is made; dry_run: count and price"
+        " the missing replies, and make nothing",
+    )
+    budget_usd: float | None = Field(None, gt=0, description="a run stops when it has spent this")
+    budget_calls: int | None = Field(None, ge=1, description="a run stops after so many calls")
+    reasks: int = Field(
+        1, ge=0, le=3, description="how often to ask again after a reply that does not parse"
     )
 
 
+class Rejudging(Section):
+    """Scheduled re-judging; schedule and sensor are off until they are switched on."""
+
+    cron: str = Field("0 2 * * *", description="when the schedule asks for missing games")
+    partitions_per_tick: int = Field(20, ge=1, description="most partitions that a tick starts")
+
+
 class EngineSettings(Section):
-    """An engine: ``embedded``, ``openai`` or ``python:package.module:Class``."""
+    """An engine: a built-in name such as ``openai``, or ``python:package.module:Class``."""
 
     engine: str = "embedded"
     options: dict[str, Any] = Field({}, description="keyword arguments of the engine")
@@ -192,6 +207,7 @@ class Settings(Section):
     evaluation: Evaluation = Evaluation()
     annotator: EngineSettings = EngineSettings()
     ledger: Ledger = Ledger()
+    rejudging: Rejudging = Rejudging()
     pictures: bool = Field(
         True, description="figures in the metadata of tables; they decide nothing"
     )
@@ -245,7 +261,11 @@ class Judge(Lane):
     """A judge: a lane of its own in the graph."""
 
     engine: str = "embedded"
-    options: dict[str, Any] = {}
+    ask: Ask = Field("generate", description="how it is asked, see judging.py")
+    prompt: str | None = Field(
+        None, description="name of a prompt, or path of a file; default: that of the task"
+    )
+    options: dict[str, Any] = Field({}, description="keyword arguments of the engine")
 
 
 class RetrieverEntry(Lane):

@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from saber_dagster.contracts import TABLES
-from saber_dagster.home import write_atomic
 from saber_dagster.schema import ContractError, Table
+from saber_dagster.storage import write_atomic
 
 WHOLE = "all"
 """The file name of a table that is not partitioned."""

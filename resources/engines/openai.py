@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 MAX_TOKENS: Mapping[str, int] = MappingProxyType(
-    {TOPIC_SCORES: 2048, SOLUTION_SUMMARY: 1024, PAIRWISE_JUDGMENT: 4096}
+    {
+        **dict.fromkeys(TASKS, 8192),
+        TOPIC_SCORES: 2048,
+        SOLUTION_SUMMARY: 1024,
+        PAIRWISE_JUDGMENT: 4096,
+    }
 )
 """Longest reply by task, in tokens, reasoning included."""
 CONNECT_TIMEOUT_S = 10.0

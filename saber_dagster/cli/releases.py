@@ -10,9 +10,9 @@ from saber_dagster.cli.build import run_build
 from saber_dagster.cli.common import JsonOption, console, current_home, print_json
 from saber_dagster.cli.configure import refuse_overridden
 from saber_dagster.errors import SaberError
-from saber_dagster.home import write_atomic
 from saber_dagster.releases import Release, growth, list_releases, release_of
 from saber_dagster.settings import SLUG
+from saber_dagster.storage import write_atomic
 
 release_app = typer.Typer(
     help="Pin thresholds, queries, candidates and texts under a name.",

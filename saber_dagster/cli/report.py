@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from saber_dagster.cli.common import console, current_home
 from saber_dagster.errors import SaberError
-from saber_dagster.home import write_atomic
+from saber_dagster.storage import write_atomic
 
 FILE = "report.html"
 

@@ -19,6 +19,11 @@ MODEL = {"engine": "openai", "options": {"model": "some-model", "revision": "1"}
 CHANGES = {
     "seed": 8,
     "ledger.mode": "replay",
+    "ledger.budget_usd": 1.5,
+    "ledger.budget_calls": 10,
+    "ledger.reasks": 0,
+    "rejudging.cron": "0 3 * * *",
+    "rejudging.partitions_per_tick": 3,
     "pictures": False,
     "release": "r2",
     "domains": ["algebra", "geometry"],

@@ -12,7 +12,8 @@ from saber_dagster.cli import app, boards, build, notes, releases, reports
 from saber_dagster.cli.configure import configure
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import InputError, SaberError
-from saber_dagster.home import Home, write_atomic
+from saber_dagster.home import Home
+from saber_dagster.storage import write_atomic
 from saber_dagster.tables import Provenance, TableStore
 
 

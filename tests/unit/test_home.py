@@ -5,8 +5,9 @@ import sys
 import pytest
 
 from saber_dagster.errors import SaberError
-from saber_dagster.home import Home, home_path, write_atomic
+from saber_dagster.home import Home, home_path
 from saber_dagster.settings_files import SettingsError
+from saber_dagster.storage import write_atomic
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_a_write_that_is_interrupted_leaves_the_old_file_and_nothing_else(
 def test_a_reader_never_sees_half_a_file_even_after_a_kill(tmp_path):
     path = tmp_path / "file"
     script = (
-        "import os, sys; from pathlib import Path; from saber_dagster.home import write_atomic\n"
+        "import os, sys; from pathlib import Path; from saber_dagster.storage import write_atomic\n"
         "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
         "write_atomic(Path(sys.argv[1]), b'new' * 100_000)"
     )
