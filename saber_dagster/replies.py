@@ -2,29 +2,106 @@
 
 Grammar, the same for every engine:
 
-* ``topic_scores``: one line per candidate, ``<score n="2">0.7</score>``, numbered from 1.
-* ``solution_summary``: ``<core_idea>…</core_idea>`` or ``<no_core_idea/>``, then any of
-  ``<supporting_idea>…</supporting_idea>``, ``<keyword>…</keyword>``, ``<confidence>0.8</confidence>``.
-* ``pairwise_judgment``: ``<verdict>1</verdict>``, ``<verdict>2</verdict>``, or ``<verdict>=</verdict>``
-  from an engine that finds no difference. The last ``<verdict>`` decides, so quoted text cannot.
+=====================  ==========================================================  ==================
+task                   tagged form                                                 JSON form
+=====================  ==========================================================  ==================
+topic_scores           a line per candidate: ``<score n="2">0.7</score>``,         ``{"scores":
+                       numbered from 1, in [0, 1]                                  [0.2, 0.7]}``
+solution_summary       ``<core_idea>…</core_idea>`` or ``<no_core_idea/>``, then
+                       any of ``<supporting_idea>…</supporting_idea>``,
+                       ``<keyword>…</keyword>``, ``<confidence>0.8</confidence>``
+pairwise_judgment      ``<verdict>1</verdict>``, ``<verdict>2</verdict>``, or      ``{"reason": "…",
+                       ``<verdict>=</verdict>`` from an engine that finds no       "verdict": 1}``
+                       difference
+pairwise_choice,       a line per choice, written by the engine:
+relevance_choice       ``<logprob choice="1">-0.3</logprob>``; a choice that the
+                       server did not report has none, and then
+                       ``<logprob floor="true">-9</logprob>`` is the lowest that
+                       was reported
+ordinal_judgment       ``<score>70</score>``, in [0, 100]                          ``{"score": 70}``
+solution_selection     ``<choice>2</choice>``, numbered from 1                     ``{"choice": 2}``
+latex_formatting       ``<latex>…</latex>``
+cleaning               ``<cleaned>…</cleaned>``
+translation            ``<translation>…</translation>``
+segmentation           ``<problem>…</problem>`` for each problem, each followed
+                       by ``<solution>…</solution>`` where there is one
+=====================  ==========================================================  ==================
 
-Tagged text, not JSON, because a LaTeX command in a JSON string decodes to a control character.
+Whatever a model says before it: the last tag decides, so that a quoted one cannot. In JSON ``reason``
+is never read. Texts come tagged only, because a LaTeX command in a JSON string decodes to a control
+character; control characters in a text are an error.
 """
 
+import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-_SCORE = re.compile(r'<score\s+n="([0-9]{1,6})"\s*>\s*([^<\s]+)\s*</score>')
-_VERDICT_OPENS = re.compile(r"<verdict>", re.IGNORECASE)
-_VERDICT_REST = re.compile(r"\s*([12=])\s*</verdict>", re.IGNORECASE)
-_NO_CORE_IDEA = re.compile(r"<no_core_idea\s*/>")
-_TAG = re.compile(r"</?(?:core_idea|no_core_idea|supporting_idea|keyword|confidence)\s*/?>")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
+from saber_dagster.engines import (
+    CLEANING,
+    LATEX_FORMATTING,
+    ORDINAL_JUDGMENT,
+    PAIRWISE_CHOICE,
+    PAIRWISE_JUDGMENT,
+    RELEVANCE_CHOICE,
+    SEGMENTATION,
+    SOLUTION_SELECTION,
+    SOLUTION_SUMMARY,
+    TOPIC_SCORES,
+    TRANSLATION,
+)
+from saber_dagster.replies_text import (
+    Segment,
+    parse_cleaned,
+    parse_latex,
+    parse_segments,
+    parse_translation,
+)
+from saber_dagster.reply_grammar import (
+    ParseError,
+    json_form,
+    last_tag,
+    number_in,
+    refuse_control,
+    whole_number_in,
+)
+
+__all__ = [
+    "CHOICES",
+    "JSON_TASKS",
+    "MAX_SUPPORTING_IDEAS",
+    "ParseError",
+    "Segment",
+    "Summary",
+    "parse_choice",
+    "parse_cleaned",
+    "parse_latex",
+    "parse_ordinal",
+    "parse_reply",
+    "parse_segments",
+    "parse_selection",
+    "parse_summary",
+    "parse_topic_scores",
+    "parse_translation",
+    "parse_verdict",
+]
+
+JSON_TASKS = frozenset({TOPIC_SCORES, PAIRWISE_JUDGMENT, ORDINAL_JUDGMENT, SOLUTION_SELECTION})
+"""Tasks that have a JSON form: scores and enums."""
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    PAIRWISE_CHOICE: ("1", "2"),
+    RELEVANCE_CHOICE: ("yes", "no"),
+}
+"""Tasks that are answered by one token, and the tokens."""
 MAX_SUPPORTING_IDEAS = 3
 
-
-class ParseError(ValueError):
-    """A complete reply that does not follow the grammar. It never becomes a score or a vote."""
+_SCORE = re.compile(r'<score\s+n="([0-9]{1,6})"\s*>\s*([^<\s]+)\s*</score>')
+_NO_CORE_IDEA = re.compile(r"<no_core_idea\s*/>")
+_TAG = re.compile(r"</?(?:core_idea|no_core_idea|supporting_idea|keyword|confidence)\s*/?>")
+_LOGPROB = re.compile(r'<logprob (?:choice="([^"]+)"|floor="true")>([^<\s]+)</logprob>')
+_ROUNDING = 1e-3
+"""By how much a summed log-probability may pass 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +114,16 @@ class Summary:
     confidence: float | None
 
 
+def parse_reply(task: str, inputs: Mapping[str, Any], text: str) -> Any:
+    """The value of a reply to a call, by its task.
+
+    Raises:
+        ParseError: if the reply does not follow the grammar.
+        KeyError: if there is no such task, or an input is missing.
+    """
+    return _PARSERS[task](inputs, text)
+
+
 def parse_topic_scores(text: str, n_candidates: int) -> list[float]:
     """Scores in [0, 1] of candidates 1..n, in order.
 
@@ -44,14 +131,13 @@ def parse_topic_scores(text: str, n_candidates: int) -> list[float]:
         ParseError: if a candidate has no score or two different ones, a score is not in [0, 1], or
             there is a score for a number that no candidate has.
     """
+    if (listed := json_form(text, "scores")) is not None:
+        if not isinstance(listed, list) or len(listed) != n_candidates:
+            raise ParseError(f"scores is not a list of {n_candidates}: {str(listed)[:80]}")
+        return [_score(number, value) for number, value in enumerate(listed, 1)]
     scores: dict[int, float] = {}
     for number, raw in _SCORE.findall(text):
-        try:
-            value = float(raw)
-        except ValueError:
-            raise ParseError(f"score of candidate {number} is not a number: {raw!r}") from None
-        if not 0.0 <= value <= 1.0:
-            raise ParseError(f"score of candidate {number} is outside [0, 1]: {raw}")
+        value = _score(number, raw)
         if scores.setdefault(int(number), value) != value:
             raise ParseError(f"two scores for candidate {number}: {scores[int(number)]} and {raw}")
     unknown = sorted(n for n in scores if not 1 <= n <= n_candidates)
@@ -71,8 +157,7 @@ def parse_summary(text: str, max_words: int) -> Summary:
             than ``max_words``, the confidence is not in [0, 1], a tag lies inside another, or there
             are control characters.
     """
-    if _CONTROL.search(text):
-        raise ParseError("control characters in the reply (a LaTeX command that was unescaped?)")
+    refuse_control(text)
     ideas = _tagged(text, "core_idea")
     core: str | None = ideas[-1] if ideas else None
     if core is None and not _NO_CORE_IDEA.search(text):
@@ -81,19 +166,12 @@ def parse_summary(text: str, max_words: int) -> Summary:
         raise ParseError(
             f"core idea has {len(core.split())} words, at most {max_words} are allowed"
         )
-    confidence: float | None = None
-    if raw := _tagged(text, "confidence"):
-        try:
-            confidence = float(raw[-1])
-        except ValueError:
-            raise ParseError(f"confidence is not a number: {raw[-1]!r}") from None
-        if not 0.0 <= confidence <= 1.0:
-            raise ParseError(f"confidence is outside [0, 1]: {raw[-1]}")
+    stated = _tagged(text, "confidence")
     return Summary(
         core_idea=core,
         supporting_ideas=tuple(_tagged(text, "supporting_idea")[:MAX_SUPPORTING_IDEAS]),
         keywords=tuple(_tagged(text, "keyword")),
-        confidence=confidence,
+        confidence=number_in(stated[-1], "confidence", 0, 1) if stated else None,
     )
 
 
@@ -103,11 +181,68 @@ def parse_verdict(text: str) -> float:
     Raises:
         ParseError: if there is no verdict, or the last one is none of the three.
     """
-    _, *opened = _VERDICT_OPENS.split(text)
-    verdict = _VERDICT_REST.match(opened[-1]) if opened else None
-    if not verdict:
-        raise ParseError("the reply does not end with <verdict>1</verdict> or <verdict>2</verdict>")
-    return {"1": 1.0, "2": 0.0, "=": 0.5}[verdict[1]]
+    if (listed := json_form(text, "verdict", "reason")) is not None:
+        return 2.0 - whole_number_in(listed, "verdict", 1, 2)
+    try:
+        return {"1": 1.0, "2": 0.0, "=": 0.5}[last_tag(text, "verdict")]
+    except (KeyError, ParseError):
+        raise ParseError(
+            "the reply does not end with <verdict>1</verdict> or <verdict>2</verdict>"
+        ) from None
+
+
+def parse_choice(text: str, choices: tuple[str, ...]) -> float:
+    """Log-odds of the first choice against the second, natural logarithm, finite.
+
+    A choice without a log-probability gets the floor, which is an upper bound of its own.
+
+    Raises:
+        ParseError: if no choice is reported, one is reported twice or is unknown, one lacks and there
+            is no floor, the floor is above a choice, or a value is no finite log-probability.
+    """
+    found: dict[str, float] = {}
+    for choice, raw in _LOGPROB.findall(text):
+        if choice and choice not in choices:
+            raise ParseError(f"a log-probability of {choice!r}; choices are {', '.join(choices)}")
+        if choice in found:
+            raise ParseError(f"two log-probabilities of {choice or 'the floor'}")
+        value = number_in(raw, f"log-probability of {choice or 'the floor'}", -math.inf, _ROUNDING)
+        found[choice] = value
+    floor = found.pop("", None)
+    if not found:
+        raise ParseError(f"none of the choices {', '.join(choices)} is among the likely tokens")
+    if floor is None and len(found) < len(choices):
+        raise ParseError("a choice has no log-probability, and there is no floor")
+    if floor is not None and floor > min(found.values()):
+        raise ParseError(f"the floor {floor} is above the log-probability of a choice")
+    first, second = (found.get(choice, floor) for choice in choices)
+    assert first is not None
+    assert second is not None
+    return first - second
+
+
+def parse_ordinal(text: str) -> float:
+    """A relevance from 0 to 100.
+
+    Raises:
+        ParseError: if there is none, or the last one is outside.
+    """
+    stated = json_form(text, "score", "reason")
+    return number_in(last_tag(text, "score") if stated is None else stated, "score", 0, 100)
+
+
+def parse_selection(text: str, n: int) -> int:
+    """The number, from 1 to n, of the solution that was chosen.
+
+    Raises:
+        ParseError: if there is none, or the last one is outside.
+    """
+    stated = json_form(text, "choice", "reason")
+    return whole_number_in(last_tag(text, "choice") if stated is None else stated, "choice", 1, n)
+
+
+def _score(number: str | int, value: object) -> float:
+    return number_in(value, f"score of candidate {number}", 0, 1)
 
 
 def _tagged(text: str, tag: str) -> list[str]:
@@ -117,3 +252,18 @@ def _tagged(text: str, tag: str) -> list[str]:
         if inside := _TAG.search(clean):
             raise ParseError(f"{inside[0]} inside <{tag}>")
     return texts
+
+
+_PARSERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+    TOPIC_SCORES: lambda inputs, text: parse_topic_scores(text, len(inputs["candidates"])),
+    SOLUTION_SUMMARY: lambda inputs, text: parse_summary(text, inputs["max_words"]),
+    PAIRWISE_JUDGMENT: lambda _, text: parse_verdict(text),
+    PAIRWISE_CHOICE: lambda _, text: parse_choice(text, CHOICES[PAIRWISE_CHOICE]),
+    RELEVANCE_CHOICE: lambda _, text: parse_choice(text, CHOICES[RELEVANCE_CHOICE]),
+    ORDINAL_JUDGMENT: lambda _, text: parse_ordinal(text),
+    LATEX_FORMATTING: lambda _, text: parse_latex(text),
+    SOLUTION_SELECTION: lambda inputs, text: parse_selection(text, len(inputs["solutions"])),
+    SEGMENTATION: lambda inputs, text: parse_segments(text, inputs["text"]),
+    CLEANING: lambda _, text: parse_cleaned(text),
+    TRANSLATION: lambda _, text: parse_translation(text),
+}

@@ -12,7 +12,6 @@ from saber_dagster.champ import champ_problems
 from saber_dagster.engines import (
     PAIRWISE_JUDGMENT,
     SOLUTION_SUMMARY,
-    TASKS,
     TOPIC_SCORES,
     Call,
     Engine,
@@ -59,8 +58,8 @@ def test_it_is_an_engine_and_says_what_it_is() -> None:
     assert isinstance(engine, Engine)
     assert engine.model == "embedded-baseline"
     assert re.fullmatch(r"2-[0-9a-f]{12}", engine.revision)
-    assert [engine.params(task) for task in TASKS] == [{}, {}, {}]
-    assert len({engine.prompt(task).sha256 for task in TASKS}) == 3
+    assert [engine.params(task) for task in GOLDEN] == [{}, {}, {}]
+    assert len({engine.prompt(task).sha256 for task in GOLDEN}) == 3
 
 
 def test_unknown_task_is_an_error() -> None:
@@ -259,7 +258,7 @@ def golden_calls(task: str) -> list[Call]:
     return [Call(task, {"query": q, "first": f, "second": s}, "") for q, f, s in triples]
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", GOLDEN)
 def test_an_answer_that_changes_needs_a_new_version(task: str) -> None:
     replies = [reply.text for _, reply in EmbeddedEngine().answer(golden_calls(task))]
     assert len(replies) == 40

@@ -1,6 +1,20 @@
+import json
+
 import pytest
 
-from saber_dagster.replies import ParseError, parse_summary, parse_topic_scores, parse_verdict
+from prompts import example_inputs
+from saber_dagster.engines import TASKS
+from saber_dagster.replies import (
+    JSON_TASKS,
+    ParseError,
+    parse_choice,
+    parse_ordinal,
+    parse_reply,
+    parse_selection,
+    parse_summary,
+    parse_topic_scores,
+    parse_verdict,
+)
 
 
 def scores(*pairs):
@@ -160,3 +174,154 @@ def test_a_tag_that_is_only_mentioned_does_not_swallow_the_answer():
     text = "First the <core_idea> tag:\n<core_idea>Old.</core_idea>\n<core_idea>New.</core_idea>"
     assert parse_summary(text, 30).core_idea == "New."
     assert parse_summary("The <core_idea> tag: <core_idea>One.</core_idea>", 30).core_idea == "One."
+
+
+# ------------------------------------------------------------------------------- JSON forms
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "expected"),
+    [
+        (lambda text: parse_topic_scores(text, 3), {"scores": [0, 0.5, 1]}, [0.0, 0.5, 1.0]),
+        (lambda text: parse_topic_scores(text, 0), {"scores": []}, []),
+        (parse_verdict, {"reason": "<verdict>2</verdict> {", "verdict": 1}, 1.0),
+        (parse_verdict, {"verdict": 2}, 0.0),
+        (parse_ordinal, {"score": 62}, 62.0),
+        (parse_ordinal, {"score": 0.5}, 0.5),
+        (lambda text: parse_selection(text, 3), {"choice": 3}, 3),
+    ],
+)
+def test_the_json_form_says_the_same(parse, value, expected):
+    text = json.dumps(value, indent=1)
+    for shown in (text, f"\n {text}\r\n", f"```json\n{text}\n```", f"```\n{text}\n```"):
+        assert parse(shown) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"verdict": true}', "verdict is not a whole number: True"),
+        ('{"verdict": 1.0}', "not a whole number"),
+        ('{"verdict": "one"}', "not a whole number"),
+        ('{"verdict": [1]}', "not a whole number"),
+        ('{"verdict": 3}', "outside 1 to 2"),
+        ('{"verdict": 0}', "outside 1 to 2"),
+        ('{"verdict": null}', "'verdict' is missing"),
+        ('{"reason": "1"}', "'verdict' is missing"),
+        ('{"verdict": 1, "verdict": 2}', "key 'verdict' is given twice"),
+        ('{"verdict": 1, "reason": {"a": 1, "a": 2}}', "key 'a' is given twice"),
+        ('{"verdict": 1, "winner": 2}', "unknown key 'winner'"),
+        ('{"verdict": NaN}', "NaN is not JSON"),
+        ('{"verdict": -Infinity}', "-Infinity is not JSON"),
+        ('{"verdict": 1,}', "not JSON"),
+        ('{"reason": "\\sqrt", "verdict": 1}', "not JSON"),
+        ('{"reason": "a\x0cb", "verdict": 1}', "not JSON"),
+        ('{"reason": ' + "[" * 100_000 + "}", "not JSON"),
+        ('{"verdict": ' + "1" * 5000 + "}", "not JSON"),
+        ('[{"verdict": 1}]', "does not end with <verdict>"),
+        ('{"verdict": 1} That is all.', "does not end with <verdict>"),
+        ('{"verdict": 1', "does not end with <verdict>"),
+    ],
+)
+def test_json_that_does_not_follow_the_grammar(text, message):
+    with pytest.raises(ParseError, match=message):
+        parse_verdict(text)
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ("[0.5]", "scores is not a list of 2"),
+        ("[0.5, 0.5, 0.5]", "scores is not a list of 2"),
+        ('{"1": 0.5, "2": 1}', "scores is not a list of 2"),
+        ("[true, 0.5]", "score of candidate 1 is not a number: True"),
+        ("[0.5, null]", "score of candidate 2 is not a number: None"),
+        ("[0.5, 1.1]", "candidate 2 is outside"),
+        ("[0.5, 1e999]", "candidate 2 is outside"),
+        ("[0.5, 1" + "0" * 400 + "]", "candidate 2 is not a number"),
+        ("[0.5, NaN]", "NaN is not JSON"),
+    ],
+)
+def test_a_list_of_scores_that_does_not_follow_the_grammar(scores, message):
+    with pytest.raises(ParseError, match=message):
+        parse_topic_scores(f'{{"scores": {scores}}}', 2)
+
+
+# ------------------------------------------------------------------------ ordinal, selection
+
+
+def test_the_last_score_and_the_last_choice_decide():
+    assert parse_ordinal("The sample says <score>100</score>. <SCORE> 7.5\n</Score>") == 7.5
+    assert parse_selection("<choice>1</choice>, or rather <choice>2</choice>.", 2) == 2
+    with pytest.raises(ParseError, match="does not end with <score>"):
+        parse_ordinal("<score>100</score> or <score>")
+    with pytest.raises(ParseError, match="does not end with <choice>"):
+        parse_selection("Number 2.", 2)
+
+
+@pytest.mark.parametrize("raw", ["-1", "100.5", "nan", "inf", "high", "", "7/10", "1_0", "٧"])
+def test_a_score_is_a_number_from_0_to_100(raw):
+    with pytest.raises(ParseError, match=r"score is (not a number|outside)"):
+        parse_ordinal(f"<score>{raw}</score>")
+
+
+@pytest.mark.parametrize("raw", ["0", "3", "1.0", "-1", "one", "", "²", "9" * 20])
+def test_a_choice_is_the_number_of_a_solution(raw):
+    with pytest.raises(ParseError, match=r"choice is (not a whole number|outside 1 to 2)"):
+        parse_selection(f"<choice>{raw}</choice>", 2)
+
+
+# ------------------------------------------------------------------------- log-probabilities
+
+
+def logprobs(*pairs, floor=None):
+    lines = [f'<logprob choice="{choice}">{value}</logprob>' for choice, value in pairs]
+    return "\n".join(lines + ([f'<logprob floor="true">{floor}</logprob>'] if floor else []))
+
+
+@pytest.mark.parametrize(
+    ("text", "odds"),
+    [
+        (logprobs(("1", "-0.25"), ("2", "-2.25")), 2.0),
+        (logprobs(("2", "-0.25"), ("1", "-2.25")), -2.0),
+        (logprobs(("1", "-0.25"), ("2", "-2.25"), floor="-9.5"), 2.0),
+        (logprobs(("1", "-0.25"), floor="-9.25"), 9.0),
+        (logprobs(("2", "0.0"), floor="-9.0"), -9.0),
+        (logprobs(("1", "0.0001"), ("2", "-9999.0")), 9999.0001),
+    ],
+)
+def test_log_odds_of_the_first_choice(text, odds):
+    assert parse_choice(text, ("1", "2")) == odds
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "none of the choices 1, 2"),
+        ("1", "none of the choices"),
+        (logprobs(floor="-9"), "none of the choices"),
+        (logprobs(("1", "-0.1")), "there is no floor"),
+        (logprobs(("1", "-0.1"), ("1", "-0.2")), "two log-probabilities of 1"),
+        (logprobs(("1", "-0.1"), ("2", "-3"), ("3", "-4")), "of '3'; choices are 1, 2"),
+        (logprobs(("1", "-0.1"), ("2", "nan")), "outside"),
+        (logprobs(("1", "-0.1"), ("2", "-inf")), "outside"),
+        (logprobs(("1", "-0.1"), ("2", "x")), "log-probability of 2 is not a number"),
+        (logprobs(("1", "0.5"), ("2", "-3")), "outside"),
+        (logprobs(("1", "-5"), floor="-4"), "floor -4.0 is above"),
+        (logprobs(("1", "-5"), floor="-6") + logprobs(floor="-7"), "two log-prob.* of the floor"),
+    ],
+)
+def test_log_probabilities_that_do_not_follow_the_grammar(text, message):
+    with pytest.raises(ParseError, match=message):
+        parse_choice(text, ("1", "2"))
+
+
+# ----------------------------------------------------------------------------------- any task
+
+
+def test_every_task_has_a_parser_that_refuses_nothing_and_nonsense():
+    for task in TASKS:
+        for text in ("", " ", "{}", "null", "I cannot help with that."):
+            with pytest.raises(ParseError):
+                parse_reply(task, example_inputs(task), text)
+    assert set(TASKS) >= JSON_TASKS
