@@ -52,8 +52,8 @@ class Row:
         return cls(name, value, unit, baseline, ratio, low, high, bar, holds)
 
 
-def write(name: str, rows: list[Row]) -> None:
-    """Print the rows and write the results file."""
+def show(rows: list[Row]) -> None:
+    """Print the rows."""
     for row in rows:
         bar = (
             f"  bar {row.bar:g}: {'holds' if row.holds else 'MISSED'}"
@@ -62,6 +62,11 @@ def write(name: str, rows: list[Row]) -> None:
         )
         ratio = f"  {row.ratio:.2f}× of {row.baseline:.3g}" if row.ratio is not None else ""
         print(f"{row.name:<64} {row.value:>10.4g} {row.unit:<8}{ratio}{bar}")
+
+
+def write(name: str, rows: list[Row]) -> None:
+    """Print the rows and write the results file."""
+    show(rows)
     RESULTS.mkdir(exist_ok=True)
     record: dict[str, Any] = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",

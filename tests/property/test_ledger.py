@@ -1,11 +1,16 @@
+from pathlib import Path
+
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from saber_dagster import ledger_files
 from saber_dagster.engines import FINAL, Call, Reply
 from saber_dagster.errors import SaberError
 from saber_dagster.ledger import Ledger, LedgerError
+from saber_dagster.ledger import compact as compacting
+from saber_dagster.ledger.index import Index
+from saber_dagster.ledger.segments import Keys, key_halves
 from saber_dagster.replies import ParseError
 
 pytestmark = pytest.mark.property
@@ -108,13 +113,94 @@ def test_a_journal_cut_anywhere_gives_its_whole_lines(scripted_engine, count, te
         data = journal.read_bytes()
     (segment,) = ledger.root.rglob("*.parquet")
     segment.unlink()
-    length = cut.draw(st.integers(0, len(data)))
+    length = len(data) * cut.draw(st.integers(0, 1000)) // 1000
     journal.write_bytes(data[:length])
     ends = [place for place, byte in enumerate(data) if byte == ord("\n")]
-    whole = sum(end <= length for end in ends)  # the line's end itself may be missing
+    lines = data.splitlines()
+    whole = sum(  # the line's end itself may be missing; long texts have lines of their own
+        end <= length and line.startswith(b'{"key"') for end, line in zip(ends, lines, strict=True)
+    )
     assert ledger.frame()["text"].to_list() == texts[:whole]
-    assert ledger_files.recover(ledger.root) == 0
+    assert ledger.recover() == 0
     engine = scripted_engine()
     with ledger.session(engine, "stage", "c00") as session:
         assert [o.value for o in session.ask(calls, lambda call, text: text)] == texts
     assert len(engine.asked) == len(texts) - whole
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["c0", "c1", "c2"]), st.text("abcdef", min_size=1, max_size=4)),
+        min_size=1,
+        max_size=8,
+    ),
+    cuts=st.lists(st.integers(2, 12), min_size=1, max_size=3),
+)
+def test_compaction_keeps_rows_order_and_canonical_replies(scripted_engine, count, steps, cuts):
+    """Steps that pay the same calls at the same time, in several partitions, then joined at random."""
+    ledger = Ledger(count())
+    sessions = [
+        ledger.session(scripted_engine(lambda call, n=n: f"{call.item}{n}"), "stage", partition)
+        for n, (partition, _) in enumerate(steps)
+    ]
+    for session in sessions:
+        session.__enter__()
+    for session, (_, texts) in zip(sessions, steps, strict=True):
+        session.ask([Call("task", {"text": text}, text) for text in texts], lambda _, text: text)
+    for session in reversed(sessions):
+        session.__exit__(None)
+
+    def answers():
+        engine = scripted_engine()
+        with ledger.session(engine, "stage", "c0", mode="replay") as session:
+            calls = [Call("task", {"text": text}, text) for text in "abcdef" if text in asked]
+            return session.ask(calls, lambda _, text: text)
+
+    asked = {text for _, texts in steps for text in texts}
+    frame, replies = ledger.frame(), answers()
+    for most in sorted(cuts):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compacting, "JOINED_ROWS", most)
+            compacting.compact(ledger)
+        assert ledger.frame().equals(frame)
+        assert answers() == replies
+    compacting.compact(ledger)
+    files = list(ledger.root.glob("stage/*/*/*.parquet"))
+    assert len(files) == len({partition for partition, _ in steps})
+
+
+KEY = st.tuples(st.sampled_from(["0" * 16, "8" * 16, "f" * 16]), st.integers(0, 3)).map(
+    lambda pair: f"{pair[0]}{pair[1]:016x}".ljust(64, "0")
+)
+"""Keys of which many share their first half."""
+
+
+@given(
+    batches=st.lists(
+        st.lists(st.lists(st.tuples(KEY, st.booleans()), max_size=5), max_size=4), max_size=5
+    ),
+    asked=st.lists(KEY, max_size=8),
+)
+def test_the_index_finds_what_a_dictionary_finds(batches, asked):
+    """Batches of files, the files of a batch in any order, against the obvious dictionary."""
+    index, twin, number = Index(), {}, 0
+    for batch in batches:
+        files = []
+        for rows in batch:
+            name = f"{number:04}"
+            number += 1
+            keys = [key for key, _ in rows]
+            final = [final for _, final in rows]
+            high, low = key_halves(keys)
+            part = Keys(((name, len(rows)),), high, low, np.array(final, dtype=bool))
+            files.append((Path(name), part))
+            for row, key in enumerate(keys):
+                if final[row]:
+                    twin.setdefault(key, (Path(name), row))
+        index.add(reversed(files))
+        index.add(files)  # segments that are there already change nothing
+    assert index.find(asked) == [twin.get(key) for key in asked]
+    assert index.rows == sum(len(rows) for batch in batches for rows in batch)

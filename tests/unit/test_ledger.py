@@ -2,16 +2,16 @@
 
 import collections
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
-from saber_dagster import ledger as module
-from saber_dagster import ledger_files, progress
 from saber_dagster.engines import FINAL, Call, Engine, Reply, Usage, call_key
 from saber_dagster.errors import SaberError
-from saber_dagster.ledger import Ledger, LedgerError
+from saber_dagster.ledger import Counts, Ledger, LedgerError, store
+from saber_dagster.ledger.segments import read_segment
 from saber_dagster.replies import ParseError
 
 
@@ -133,6 +133,13 @@ def test_a_reply_is_stored_with_all_that_it_cost(ledger, ask, scripted_engine):
         "prompt": "task",
         "prompt_sha256": engine.prompt("task").sha256,
         "error": "",
+        "params": '{"temperature":0}',
+        "sample": 0,
+        "attempt": 0,
+        "inputs": '{"text":"a"}',
+        "messages": "",
+        "truncated_input": False,
+        "partition": "c00",
         "segment": files(ledger, ".parquet")[0].name,
         "canonical": True,
     }
@@ -149,7 +156,7 @@ def test_equal_calls_are_asked_once(ask, scripted_engine):
 
 
 def test_nothing_asked_leaves_nothing_on_disk(ask, ledger):
-    assert ask() == ([], module.Counts())
+    assert ask() == ([], Counts())
     assert not ledger.root.exists()
     assert ledger.frame().height == 0
     assert "canonical" in ledger.frame().columns
@@ -368,7 +375,7 @@ def test_a_transport_error_is_missing_in_a_replay(ask, scripted_engine):
 
 
 def test_a_full_journal_becomes_a_segment(ask, ledger, monkeypatch):
-    monkeypatch.setattr(module, "SEGMENT_ROWS", 3)
+    monkeypatch.setattr(store, "SEGMENT_ROWS", 3)
     outcomes, _ = ask(*"abcdefgh")
     assert [outcome.value for outcome in outcomes] == list("ABCDEFGH")
     assert ledger.frame().group_by("segment", maintain_order=True).len()["len"].to_list() == [
@@ -381,15 +388,26 @@ def test_a_full_journal_becomes_a_segment(ask, ledger, monkeypatch):
     assert counts.made == 0
 
 
-def test_progress_is_reported_with_each_reply(ledger, ask, scripted_engine):
+def test_counts_and_lines_tell_how_far_a_step_is(ledger, ask, scripted_engine, monkeypatch):
+    monkeypatch.setattr("saber_dagster.ledger.session.LOG_SECONDS", 0.0)
     ask("a")
-    seen = []
-    progress.set_sink(lambda *report: seen.append(report))
-    try:
-        ask("a", "b", "c", "b")
-    finally:
-        progress.set_sink(None)
-    assert seen == [("stage", 3, 4), ("stage", 4, 4), ("stage", 4, 4)]
+    seen, lines = [], []
+
+    def script(call):
+        seen.append((session.counts.replayed, session.counts.made, session.counts.asked))
+        return Reply("refused" if call.inputs["text"] == "c" else "ok", "x", usage=Usage(1000, 200))
+
+    with ledger.session(scripted_engine(script), "stage", "c00", log=lines.append) as session:
+        session.ask(calls("a", "b", "c", "b"), upper)
+    assert seen == [(2, 0, 4), (2, 1, 4)]
+    pattern = (
+        r"stage c00: 3 of 4 calls \(2 from the ledger\), [\d.,]+ calls/s, 1.2 k tokens, about 0 .*"
+    )
+    assert re.fullmatch(pattern, lines[0])
+    pattern = (
+        r"stage c00: 4 of 4 calls \(2 from the ledger, 1 refused\), [\d.,]+ calls/s, 2.4 k tokens"
+    )
+    assert re.fullmatch(pattern, lines[-1])
 
 
 def test_names_become_folders_without_danger(ledger, scripted_engine):
@@ -446,7 +464,7 @@ def abandoned_journal(ledger, ask, tail=b""):
     """A journal as a killed process leaves it, and the segment that it would have become."""
     ask("a", "?b")
     (segment,) = files(ledger, ".parquet")
-    rows = ledger.frame().drop("segment", "canonical").to_dicts()
+    rows = ledger.frame().drop("partition", "segment", "canonical").to_dicts()
     journal = segment.with_suffix(".journal")
     journal.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows) + tail)
     return journal, segment
@@ -467,7 +485,7 @@ def test_a_journal_is_recovered_up_to_its_half_written_last_line(ledger, ask, ta
 
 
 def ledger_rows(segment):
-    return ledger_files.read_segment(segment).to_dicts()
+    return read_segment(segment).to_dicts()
 
 
 def test_a_kill_between_segment_and_removal_of_the_journal_changes_nothing(ledger, ask):
@@ -491,13 +509,13 @@ SCRIPT = '''
 """Fork children that ask; argv: root, mode, number of calls, number of children."""
 import os, sys, time
 from pathlib import Path
-from saber_dagster import ledger as module
+from saber_dagster.ledger import Ledger, store
 from saber_dagster.engines import Call, PromptRef, Reply
 from saber_dagster.hashing import hash64
 
 root, mode, n, children = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 paid = root / "paid"
-module.SEGMENT_ROWS = 23
+store.SEGMENT_ROWS = 23
 
 
 class Engine:
@@ -517,7 +535,7 @@ class Engine:
 
 
 def child(number):
-    with module.Ledger(root).session(Engine(), "stage", f"c{number % 2}") as session:
+    with Ledger(root).session(Engine(), "stage", f"c{number % 2}") as session:
         calls = [Call("task", {"text": f"t{i}"}, f"i{i}") for i in range(n)]
         session.ask(calls, lambda call, text: text)
 

@@ -1,0 +1,257 @@
+"""Segments: immutable Parquet files of rows, and beside each a small file of its keys.
+
+A segment is named when its first reply comes, by time, so names sort by age. Compaction joins
+several into one file, in which a column ``segment`` says where each row was; everything that orders or
+counts rows goes by that name, so it does not matter in which file a row lies, or in how many.
+
+The ``.keys`` file beside a segment holds 17 bytes a row, which is all that opening the ledger reads. It
+is written after the segment and can always be made again from it.
+"""
+
+import io
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from saber_dagster.engines import FINAL
+from saber_dagster.errors import SaberError
+from saber_dagster.hashing import sha256_hex
+from saber_dagster.ledger.rows import DEFAULTS, SCHEMA, LedgerError
+from saber_dagster.storage import AnyPath, files_below, is_local, read_many, write_atomic
+
+_DIGEST = "saber_file_sha256"
+_ZEROS = "0" * 64
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """Keys of a file in the order of its rows: two halves of 64 bits, and which rows are final."""
+
+    parts: tuple[tuple[str, int], ...]
+    """Segments that the file holds, with their numbers of rows, in order."""
+    high: NDArray[np.uint64]
+    low: NDArray[np.uint64]
+    final: NDArray[np.bool_]
+
+
+def new_name(suffix: str) -> str:
+    """A name for a new file that nobody else takes; names sort by time."""
+    return f"{time.time_ns():020d}-{os.getpid()}-{uuid.uuid4().hex[:8]}{suffix}"
+
+
+def segment_files(folder: AnyPath) -> list[AnyPath]:
+    """The segment files of a folder and those in it, the oldest first."""
+    return sorted(files_below(folder, ".parquet"), key=lambda path: path.name)
+
+
+def read_segment(path: AnyPath, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read a segment, or some of its columns; ``segment`` may be one of them.
+
+    Columns that rows of an older version lack have their defaults.
+
+    Raises:
+        LedgerError: if it is damaged or no segment.
+        FileNotFoundError: if it is not there (any more).
+    """
+    wanted = list(SCHEMA if columns is None else columns)
+    source = _source(path)
+    with reading(path):
+        have = pl.read_parquet_schema(source)
+        _rewind(source)
+        if wrong := [
+            name
+            for name in wanted
+            if have.get(name, None if name in SCHEMA and name not in DEFAULTS else _type(name))
+            != _type(name)
+        ]:
+            raise LedgerError(
+                f"{path} is no segment of a ledger (column {wrong[0]} is missing or of another type);"
+                " move it away"
+            )
+        frame = pl.read_parquet(
+            source,
+            columns=[name for name in dict.fromkeys(("key", *wanted)) if name in have],
+            hive_partitioning=False,
+        )
+    absent = {**DEFAULTS, "segment": path.name}
+    frame = frame.with_columns(
+        pl.lit(absent[name], dtype=_type(name)).alias(name) for name in wanted if name not in have
+    )
+    return frame.select(wanted)
+
+
+def write_segment(path: AnyPath, frame: pl.DataFrame) -> Keys:
+    """Write a segment and its keys; the segment all of it or nothing.
+
+    Args:
+        path: of the segment.
+        frame: columns of :data:`SCHEMA`, and ``segment`` if rows of several segments are in it.
+    """
+    keys = keys_of_rows(path, frame)
+    write_atomic(path, parquet_bytes(frame))
+    write_keys(path, keys)
+    return keys
+
+
+def retried(read: Callable[[], _Made]) -> _Made:
+    """List and read files, and do both again if a file is gone: it was joined with others."""
+    for _ in range(4):
+        try:
+            return read()
+        except FileNotFoundError:
+            continue
+    return read()
+
+
+def parquet_bytes(frame: pl.DataFrame) -> bytes:
+    """A frame as a Parquet file in whose metadata its own SHA-256 stands, taken with zeros there."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata={_DIGEST: _ZEROS}, statistics=False)
+    data = buffer.getvalue()
+    start = _digest_place(data)
+    return b"".join([data[:start], sha256_hex(data).encode(), data[start + 64 :]])
+
+
+@contextmanager
+def reading(path: AnyPath) -> Iterator[None]:
+    """Within this context whatever Polars makes of a damaged file is one error that names it.
+
+    Raises:
+        LedgerError: if the file cannot be read.
+        FileNotFoundError: if it is not there (any more).
+    """
+    try:
+        yield
+    except (FileNotFoundError, SaberError):
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:
+        what = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise LedgerError(
+            f"{path} is damaged ({what}); restore it from a copy, or move it away and pay its calls"
+            " again"
+        ) from None
+
+
+def read_checked(path: AnyPath) -> pl.DataFrame:
+    """All that a Parquet file of the ledger holds, if every byte is as it was written.
+
+    Raises:
+        LedgerError: if it is damaged.
+    """
+    data = path.read_bytes()
+    start = _digest_place(data)
+    with reading(path):
+        if start >= 0:
+            zeroed = b"".join([data[:start], _ZEROS.encode(), data[start + 64 :]])
+            if sha256_hex(zeroed).encode() != data[start : start + 64]:
+                raise ValueError("it has another SHA-256 than when it was written")
+        frame = pl.read_parquet(data, hive_partitioning=False)
+        of_version_0_1 = "key" in frame.columns and "params" not in frame.columns
+        if start < 0 and not of_version_0_1:
+            raise ValueError("its SHA-256 is missing")
+    return frame
+
+
+def _digest_place(data: bytes) -> int:
+    """Where the digest begins in a file; -1 if there is none. Only metadata come after it.
+
+    In Thrift's compact protocol two bytes, type and length, stand between name and value.
+    """
+    name = data.rfind(_DIGEST.encode())
+    return name + len(_DIGEST) + 2 if name >= 0 else -1
+
+
+def segment_keys(paths: Sequence[AnyPath]) -> Iterator[Keys]:
+    """The keys of segments, in order."""
+    return read_keys(
+        paths, lambda path: keys_of_rows(path, read_segment(path, ["key", "status", "segment"]))
+    )
+
+
+def read_keys(paths: Sequence[AnyPath], make: Callable[[AnyPath], Keys]) -> Iterator[Keys]:
+    """The files of keys beside Parquet files; ``make`` gives those that are missing or damaged."""
+    beside = [path.with_suffix(".keys") for path in paths]
+    for path, data in zip(paths, read_many(beside), strict=True):
+        yield _parse_keys(path, data) or make(path)
+
+
+def keys_beside(path: AnyPath) -> Keys | None:
+    """The file of keys beside a Parquet file; None if it is missing or damaged."""
+    return _parse_keys(path, next(read_many([path.with_suffix(".keys")])))
+
+
+def keys_of_rows(path: AnyPath, frame: pl.DataFrame) -> Keys:
+    """The keys of the rows of a segment.
+
+    Raises:
+        LedgerError: if one is no key.
+    """
+    try:
+        high, low = key_halves(frame["key"].to_list())
+    except ValueError as error:
+        raise LedgerError(f"{path} is damaged (column key: {error}); move it away") from None
+    parts: tuple[tuple[str, int], ...] = ((path.name, frame.height),)
+    if "segment" in frame.columns:
+        lengths = frame["segment"].rle().struct.unnest()
+        parts = tuple(zip(lengths["value"].to_list(), lengths["len"].to_list(), strict=True))
+    return Keys(parts, high, low, frame["status"].is_in(list(FINAL)).to_numpy())
+
+
+def write_keys(path: AnyPath, keys: Keys) -> None:
+    """Write the file of keys of a segment."""
+    head = json.dumps({"file": path.name, "parts": keys.parts}).encode()
+    body = b"".join(array.tobytes() for array in (keys.high, keys.low, keys.final))
+    write_atomic(path.with_suffix(".keys"), head + b"\n" + body)
+
+
+def key_halves(keys: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The first 128 bits of hexadecimal keys, as two arrays.
+
+    Raises:
+        ValueError: if one is no key.
+    """
+    raw = bytes.fromhex("".join([key[:32] for key in keys]))
+    if len(raw) != 16 * len(keys):
+        raise ValueError("a key is shorter than 32 digits")
+    pairs = np.frombuffer(raw, dtype=">u8").reshape(-1, 2)
+    return pairs[:, 0].astype(np.uint64), pairs[:, 1].astype(np.uint64)
+
+
+def _parse_keys(path: AnyPath, data: bytes | None) -> Keys | None:
+    head, _, body = (data or b"").partition(b"\n")
+    try:
+        values = json.loads(head)
+        parts = tuple((str(name), int(rows)) for name, rows in values["parts"])
+        if values["file"] != path.name:
+            return None
+    except (ValueError, KeyError, TypeError):
+        return None
+    rows = sum(rows for _, rows in parts)
+    if len(body) != 17 * rows:
+        return None
+    halves = np.frombuffer(body, dtype=np.uint64, count=2 * rows)
+    final = np.frombuffer(body, dtype=np.bool_, offset=16 * rows)
+    return Keys(parts, halves[:rows], halves[rows:], final)
+
+
+def _source(path: AnyPath) -> Any:
+    return path if is_local(path) else io.BytesIO(path.read_bytes())
+
+
+def _rewind(source: Any) -> None:
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+
+
+def _type(name: str) -> pl.DataType:
+    return SCHEMA.get(name, pl.String())
