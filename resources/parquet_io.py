@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import dagster as dg
 import polars as pl
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
+from saber_dagster.storage import storage_path
 from saber_dagster.tables import Provenance, TableStore, input_name
 
 TABLE_KEY = "saber/table"
@@ -39,7 +39,7 @@ class ParquetIOManager(dg.ConfigurableIOManager):
     @property
     def store(self) -> TableStore:
         """The tables of the home."""
-        return TableStore(Path(self.root))
+        return TableStore(storage_path(self.root))
 
     def handle_output(self, context: dg.OutputContext, obj: StoredTable) -> None:
         """Write one partition."""
@@ -59,8 +59,8 @@ class ParquetIOManager(dg.ConfigurableIOManager):
         asset = context.asset_key.path
         keys = list(context.asset_partition_keys) if context.has_asset_partitions else [None]
         frames, versions = [], {}
-        for key in keys:
-            frame, provenance = self.store.load(table, asset, key)
+        loaded = self.store.load(table, asset, keys)
+        for key, (frame, provenance) in zip(keys, loaded, strict=True):
             if provenance is None:
                 raise SaberError(f"{input_name(asset, key)} does not say how it came about")
             if provenance.failed_checks:

@@ -4,10 +4,10 @@ Dagster calls a partitioned asset fresh as a whole whatever its partitions are; 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from saber_dagster.tables import Provenance, TableStore, input_name
+from saber_dagster.tables import Place, Provenance, TableStore, input_name
 
 Key = tuple[str, ...]
 Partition = str | None
@@ -38,12 +38,13 @@ class Node:
 
 @dataclass(frozen=True)
 class State:
-    """The condition of one partition, and the reason if it is not fresh."""
+    """The condition of one partition, the reason if it is not fresh, and how its table came about."""
 
     node: Node
     partition: Partition
     condition: Condition
     reason: str = ""
+    provenance: Provenance | None = None
 
 
 Graph = Mapping[Key, Node]
@@ -52,35 +53,39 @@ Graph = Mapping[Key, Node]
 def states(
     store: TableStore, graph: Graph, nodes: Iterable[Node], absent: Collection[Key] = ()
 ) -> Iterator[State]:
-    """The condition of every partition of some assets; provenance is read once per partition.
+    """The condition of every partition of some assets; each provenance is read once.
 
     Assets in ``absent`` count as missing whatever their tables are; damaged tables are missing, too.
     """
-    read: dict[tuple[Key, Partition], Provenance | None] = {}
-
-    def provenance(key: Key, partition: Partition) -> Provenance | None:
-        if (key, partition) not in read:
-            read[key, partition] = store.provenance(key, partition)
-        return read[key, partition]
-
+    nodes = list(nodes)
+    read = store.look(_places(graph, nodes))
     for node in nodes:
         for partition in node.partitions:
-            found = None if node.key in absent else provenance(node.key, partition)
+            table = read[node.key, partition]
+            provenance = table if isinstance(table, Provenance) else None
+            found = None if node.key in absent else provenance
             condition, reason = _condition(node, found)
-            lost = found is None and node.key not in absent
-            if lost and store.why_unread(node.key, partition) == "damaged":
+            if table == "damaged" and node.key not in absent:
                 reason = DAMAGED
             if found is not None and condition == "fresh":
                 for key, upstream in inputs_of(graph, node, partition):
-                    source = provenance(key, upstream)
+                    source = read[key, upstream]
                     name = input_name(key, upstream)
-                    if source is None:
-                        condition, reason = "stale", f"{name} is {store.why_unread(key, upstream)}"
+                    if not isinstance(source, Provenance):
+                        condition, reason = "stale", f"{name} is {source}"
                     elif found.inputs.get(name) != source.data_version:
                         condition, reason = "stale", f"{name} has other data"
                     if condition != "fresh":
                         break
-            yield State(node, partition, condition, reason)
+            yield State(node, partition, condition, reason, provenance)
+
+
+def _places(graph: Graph, nodes: Iterable[Node]) -> Iterator[Place]:
+    """The partitions whose provenance decides, their own and their inputs'."""
+    for node in nodes:
+        for partition in node.partitions:
+            yield node.key, partition
+            yield from inputs_of(graph, node, partition)
 
 
 def report(store: TableStore, graph: Graph, absent: Collection[Key] = ()) -> list[State]:
@@ -88,19 +93,16 @@ def report(store: TableStore, graph: Graph, absent: Collection[Key] = ()) -> lis
     conditions: dict[tuple[Key, Partition], Condition] = {}
     found = []
     for state in states(store, graph, graph.values(), absent):
-        node, partition, condition, reason = (
-            state.node,
-            state.partition,
-            state.condition,
-            state.reason,
-        )
+        node, partition, condition = state.node, state.partition, state.condition
         if condition == "fresh":
             for key, upstream in inputs_of(graph, node, partition):
                 if conditions[key, upstream] != "fresh":
-                    condition, reason = "behind", f"{input_name(key, upstream)} is not fresh"
+                    condition = "behind"
+                    reason = f"{input_name(key, upstream)} is not fresh"
+                    state = replace(state, condition=condition, reason=reason)
                     break
         conditions[node.key, partition] = condition
-        found.append(State(node, partition, condition, reason))
+        found.append(state)
     return found
 
 

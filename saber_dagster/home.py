@@ -8,10 +8,14 @@
     releases/NAME/   pinned tables of a release
     ledger/          every reply of an engine
     dagster/         Dagster's own runs and events (DAGSTER_HOME)
+
+A home may lie in a bucket. What needs a local disk then lies in a folder of this machine, ``state``:
+``dagster/``, ``journals/`` of replies that no segment of the ledger holds yet, and the lock of a build.
 """
 
 import json
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saber_dagster.errors import SaberError
+from saber_dagster.hashing import digest
 from saber_dagster.settings import Judge, RetrieverEntry, Settings
 from saber_dagster.settings_files import (
     load_judges,
@@ -26,25 +31,30 @@ from saber_dagster.settings_files import (
     load_settings,
     settings_from,
 )
-from saber_dagster.storage import write_atomic
+from saber_dagster.storage import AnyPath, is_local, storage_path, write_atomic
 from saber_dagster.yaml_files import changed_yaml, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEFAULT_HOME = ".saber"
+DEFAULT_STATE = ".saber-state"
 
 
-def home_path() -> Path:
-    """``SABER_HOME``, or ``.saber`` in the current folder, as an absolute path."""
-    return Path(os.environ.get("SABER_HOME") or DEFAULT_HOME).resolve()
+def home_path() -> AnyPath:
+    """``SABER_HOME``, a folder or ``s3://bucket/prefix``; default: ``.saber`` in the current folder.
+
+    Raises:
+        SaberError: see :func:`saber_dagster.storage.storage_path`.
+    """
+    return storage_path(os.environ.get("SABER_HOME") or DEFAULT_HOME)
 
 
 @dataclass(frozen=True)
 class Home:
     """The paths and settings of a home; reading it changes nothing on disk."""
 
-    root: Path
+    root: AnyPath
 
     @cached_property
     def settings(self) -> Settings:
@@ -62,29 +72,49 @@ class Home:
         return load_retrievers(self.root / "retrievers.yaml")
 
     @property
-    def settings_file(self) -> Path:
+    def settings_file(self) -> AnyPath:
         """``saber.yaml``."""
         return self.root / "saber.yaml"
 
     @property
-    def tables(self) -> Path:
+    def tables(self) -> AnyPath:
         """Folder of the tables."""
         return self.root / "tables"
 
     @property
-    def releases(self) -> Path:
+    def releases(self) -> AnyPath:
         """Folder of the releases."""
         return self.root / "releases"
 
     @property
-    def ledger(self) -> Path:
+    def ledger(self) -> AnyPath:
         """Folder of the call ledger."""
         return self.root / "ledger"
 
     @property
+    def state(self) -> Path:
+        """The local folder of this home: its root, if that is one.
+
+        For a home in a bucket ``SABER_STATE``, or a folder of its own in ``.saber-state``.
+        """
+        if isinstance(self.root, Path):
+            return self.root
+        if own := os.environ.get("SABER_STATE"):
+            return Path(own).resolve()
+        where = str(self.root).rstrip("/")
+        name = re.sub(r"[^a-z0-9]+", "-", where.removeprefix("s3://").lower())
+        endpoint = os.environ.get("AWS_ENDPOINT_URL", "").rpartition("@")[2]
+        return Path(DEFAULT_STATE, f"{name}-{digest([endpoint, where])[:8]}").resolve()
+
+    @property
+    def journals(self) -> Path:
+        """Where replies lie until a segment of the ledger holds them: the ledger, if it is local."""
+        return self.root / "ledger" if isinstance(self.root, Path) else self.state / "journals"
+
+    @property
     def dagster(self) -> Path:
         """Dagster's instance folder."""
-        return self.root / "dagster"
+        return self.state / "dagster"
 
     def settings_with(self, changes: dict[str, Any]) -> Settings:
         """The settings after a change of top-level keys of ``saber.yaml``; nothing is written.
@@ -150,17 +180,35 @@ class Home:
             text = json.dumps(_cut(self.settings), indent=2) + "\n"
             write_atomic(record, text.encode())
 
+    def claim_state(self) -> None:
+        """Make the local folder of a home in a bucket its own: journals of two must not mix.
+
+        Raises:
+            SaberError: if it is that of another home.
+        """
+        if is_local(self.root):
+            return
+        record = self.state / "home.txt"
+        owner = record.read_text(encoding="utf-8").strip() if record.exists() else ""
+        if not owner:
+            write_atomic(record, f"{self.root}\n".encode())
+        elif owner != str(self.root):
+            raise SaberError(
+                f"{self.state} is the local folder of {owner}; set SABER_STATE to a folder of its own"
+            )
+
     @contextmanager
     def locked(self) -> "Iterator[None]":
-        """Hold the home for one build.
+        """Hold the home for one build on this machine.
 
         Raises:
             SaberError: if another build holds it.
         """
         import fcntl
 
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / "build.lock").open("w") as file:
+        self.claim_state()
+        self.state.mkdir(parents=True, exist_ok=True)
+        with (self.state / "build.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

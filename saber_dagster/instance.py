@@ -39,7 +39,11 @@ _NO_CAPTURE = {
 
 
 def instance_of(home: Home) -> dg.DagsterInstance:
-    """The home's Dagster instance; its configuration is written if there is none."""
+    """The home's Dagster instance.
+
+    ``dagster.yaml`` in its folder is kept, such as one with PostgreSQL; else a plain one is written.
+    """
+    home.claim_state()
     config = home.dagster / "dagster.yaml"
     if not config.exists():
         write_atomic(config, INSTANCE_YAML.encode())

@@ -5,6 +5,7 @@ it was made. While the settings name a complete release, the assets of these tab
 pinned instead of computing it, so that growth of the corpus moves nothing that was judged.
 """
 
+import io
 import json
 import shutil
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ import polars as pl
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.settings import Settings
-from saber_dagster.storage import write_atomic
+from saber_dagster.storage import AnyPath, is_local, read_many, write_atomic
 
 PINNED = ("topic_statistics", "thresholds", "query_set", "candidate_sets", "release_texts")
 """The tables of a release."""
@@ -57,7 +58,7 @@ class Growth:
 class Release:
     """A release by name, complete or not yet made."""
 
-    folder: Path
+    folder: AnyPath
 
     @property
     def name(self) -> str:
@@ -66,7 +67,7 @@ class Release:
 
     @property
     def complete(self) -> bool:
-        """Whether it is pinned; it is made in one rename, so it is never half there."""
+        """Whether it is pinned: its manifest comes last."""
         return (self.folder / _MANIFEST).exists()
 
     def manifest(self) -> dict[str, Any]:
@@ -81,8 +82,11 @@ class Release:
             SaberError: if its file is missing or damaged.
         """
         path = self.folder / f"{table}.parquet"
+        (data,) = read_many([path])
+        if data is None:
+            raise SaberError(f"{path} is missing; restore it from a copy")
         try:
-            frame = pl.read_parquet(path, hive_partitioning=False)
+            frame = pl.read_parquet(io.BytesIO(data), hive_partitioning=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise SaberError(f"{path} is damaged ({error}); restore it from a copy") from None
         return TABLES[table].check(frame, f"release {self.name}")
@@ -107,10 +111,14 @@ class Release:
     def pin(self, frames: Mapping[str, pl.DataFrame], settings: Settings) -> None:
         """Make the release, all of it or nothing.
 
+        A folder becomes one in a rename. In a bucket, which has none, a release is what its manifest
+        says, written last: tables without one are what a killed build left, and are written anew.
+
         Raises:
             SaberError: if its folder is there already, or it refers to a document without a text.
         """
-        if self.folder.exists():
+        local = is_local(self.folder)
+        if self.folder.exists() if local else self.complete:
             raise SaberError(
                 f"{self.folder} is there already, and a release does not change: take another name, or"
                 " remove the folder if it is not a release"
@@ -131,26 +139,32 @@ class Release:
                 f"release {self.name} refers to {len(lost)} document(s) that the corpus no longer has,"
                 f" such as {lost[0]}: make a new one with `saber release create NAME`"
             )
-        part = self.folder.with_name(f".{self.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
+        part = self.folder.with_name(f".{self.name}.part") if local else self.folder
+        if isinstance(part, Path):
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
         versions = {}
         for name, frame in checked.items():
-            frame.write_parquet(part / f"{name}.parquet")
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer)
+            (part / f"{name}.parquet").write_bytes(buffer.getvalue())
             versions[name] = {"rows": frame.height, "data_version": TABLES[name].version(frame)}
         manifest = {"name": self.name, "settings": _settings_of(settings), "tables": versions}
         write_atomic(part / _MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
-        part.rename(self.folder)
+        if isinstance(part, Path) and isinstance(self.folder, Path):
+            part.rename(self.folder)
 
 
-def release_of(releases: Path, settings: Settings) -> Release:
+def release_of(releases: AnyPath, settings: Settings) -> Release:
     """The release that the settings name."""
     return Release(releases / settings.release)
 
 
-def list_releases(releases: Path) -> list[Release]:
+def list_releases(releases: AnyPath) -> list[Release]:
     """Every complete release, by name."""
-    found = [Release(folder) for folder in releases.glob("[!.]*") if folder.is_dir()]
+    if not releases.exists():
+        return []
+    found = [Release(folder) for folder in releases.iterdir() if not folder.name.startswith(".")]
     return sorted((r for r in found if r.complete), key=lambda release: release.name)
 
 

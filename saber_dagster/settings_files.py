@@ -4,7 +4,6 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -18,11 +17,13 @@ from saber_dagster.settings import (
     Settings,
 )
 from saber_dagster.settings_errors import booleans_as_numbers, explain_errors
+from saber_dagster.storage import AnyPath
 from saber_dagster.yaml_files import SettingsError, parse_yaml, read_yaml
 
 __all__ = [
     "PRESETS",
     "SettingsError",
+    "judges_from",
     "load_judges",
     "load_retrievers",
     "load_settings",
@@ -33,7 +34,7 @@ __all__ = [
 
 PRESETS = ("demo", "paper")
 _ENV_PREFIX = "SABER_"
-_NO_SETTINGS = ("SABER_HOME", "SABER_TEST_DATA", "SABER_REQUIRE_TEST_DATA")
+_NO_SETTINGS = ("SABER_HOME", "SABER_STATE", "SABER_TEST_DATA", "SABER_REQUIRE_TEST_DATA")
 
 _Model = TypeVar("_Model", bound=Section)
 _Entry = TypeVar("_Entry", Judge, RetrieverEntry)
@@ -46,7 +47,7 @@ def preset_values(name: str) -> dict[str, Any]:
     return values
 
 
-def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settings:
+def load_settings(path: AnyPath, environ: Mapping[str, str] = os.environ) -> Settings:
     """Read ``saber.yaml`` over its preset; environment variables override both.
 
     ``SABER_SEED=3`` sets ``seed``, ``SABER_QUERIES__PER_DOMAIN=3`` sets ``queries.per_domain``; values
@@ -115,13 +116,22 @@ def _paths(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
             yield from ((name, *rest) for rest in _paths(info.annotation))
 
 
-def load_judges(path: Path) -> tuple[Judge, ...]:
+def load_judges(path: AnyPath) -> tuple[Judge, ...]:
     """Read ``judges.yaml``; a missing file means the embedded baseline alone."""
-    registry = validated(JudgeRegistry, read_yaml(path), str(path))
+    return judges_from(read_yaml(path), path)
+
+
+def judges_from(values: Mapping[str, Any], path: AnyPath) -> tuple[Judge, ...]:
+    """The judges that ``judges.yaml`` would give if it held ``values``.
+
+    Raises:
+        SettingsError: see :func:`validated`, and if two slugs are too much alike.
+    """
+    registry = validated(JudgeRegistry, values, str(path))
     return _unique_slugs(registry.judges, path)
 
 
-def load_retrievers(path: Path) -> tuple[RetrieverEntry, ...]:
+def load_retrievers(path: AnyPath) -> tuple[RetrieverEntry, ...]:
     """Read ``retrievers.yaml``; a missing file means the built-in ones."""
     registry = validated(RetrieverRegistry, read_yaml(path), str(path))
     return _unique_slugs(registry.retrievers, path)
@@ -138,7 +148,7 @@ def validated(model: type[_Model], values: Mapping[str, Any], where: str) -> _Mo
     return made
 
 
-def _unique_slugs(entries: tuple[_Entry, ...], path: Path) -> tuple[_Entry, ...]:
+def _unique_slugs(entries: tuple[_Entry, ...], path: AnyPath) -> tuple[_Entry, ...]:
     """Dagster writes both - and _ as _, so slugs must differ in more than that."""
     seen: dict[str, str] = {}
     for slug in (entry.slug for entry in entries):

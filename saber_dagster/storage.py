@@ -1,13 +1,13 @@
 """Where files lie: in a local folder, or under an ``s3://bucket/prefix``; one way to use both.
 
-A path is a :class:`pathlib.Path` or, elsewhere than on local disk, a :class:`upath.UPath`, which has the
-same methods. Object stores have no rename and no half-written file: a PUT is atomic. Listings are never
-cached, as other processes write, too.
+A path is a :class:`pathlib.Path` or, elsewhere than on local disk, a
+:class:`saber_dagster.buckets.BucketPath`, which has the same methods. Object stores have no rename and no
+half-written file: a PUT is atomic. Listings are never cached, as other processes write, too.
 """
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
@@ -24,24 +24,33 @@ def storage_path(text: str | Path) -> AnyPath:
     """The path that a text names: absolute if it is local.
 
     Raises:
-        SaberError: if it is a URL that this environment cannot open.
+        SaberError: if it is a URL that this environment cannot open, or one with credentials in it.
     """
     if isinstance(text, Path) or "://" not in text:
         return Path(text).resolve()
     protocol, _, rest = text.partition("://")
     if protocol != "s3":
-        raise SaberError(f"{text}: a home is a folder or s3://bucket/prefix, not {protocol}://")
-    if not rest.strip("/"):
+        raise SaberError(f"a home is a folder or s3://bucket/prefix, not {protocol}://")
+    bucket, *prefix = rest.rstrip("/").split("/")
+    if "@" in bucket or ":" in bucket:
+        raise SaberError(
+            "credentials do not belong into s3://bucket/prefix, which is printed and stored; set"
+            " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    if not bucket:
         raise SaberError(f"{text} names no bucket; write s3://bucket/prefix")
-    from upath import UPath
-
+    if any(part in ("", ".", "..") for part in prefix) or {"?", "#"} & set(rest):
+        raise SaberError(
+            f"{text}: write s3://bucket/prefix without empty parts, '.', '..', '?' or '#'"
+        )
     try:
-        path = UPath(text.rstrip("/"), use_listings_cache=False)
-        _ = path.fs
+        from saber_dagster.buckets import BucketPath
     except ImportError:
         raise SaberError(
             f"{text} needs s3fs; install it with `pip install 'saber-dagster[s3]'`"
         ) from None
+    path = BucketPath(text.rstrip("/"), protocol="s3")
+    _ = path.fs  # the paths below share it: one pool of connections
     return path
 
 
@@ -75,3 +84,32 @@ def files_below(folder: AnyPath, suffix: str) -> Iterator[AnyPath]:
     for name in folder.fs.find(folder.path):
         if name.endswith(suffix):
             yield folder.joinpath(name.removeprefix(folder.path).lstrip("/"))
+
+
+def read_many(paths: Sequence[AnyPath], last: int | None = None) -> Iterator[bytes | None]:
+    """Files of one folder or bucket, or their last bytes, in order; None for a missing one.
+
+    Local files are read one after the other as they are asked for, those of a bucket all at once.
+
+    Raises:
+        SaberError: if a file cannot be read.
+    """
+    local = [path for path in paths if isinstance(path, Path)]
+    if len(local) < len(paths):
+        from saber_dagster.buckets import BucketPath
+
+        yield from BucketPath.read_many([p for p in paths if not isinstance(p, Path)], last)
+        return
+    for path in local:
+        try:
+            yield path.read_bytes() if last is None else _end(path, last)
+        except FileNotFoundError:
+            yield None
+        except OSError as error:
+            raise SaberError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _end(path: Path, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - length))
+        return file.read()

@@ -5,20 +5,28 @@ Provenance travels in the file's own metadata, so table and provenance change in
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.schema import ContractError, Table
-from saber_dagster.storage import write_atomic
+from saber_dagster.storage import AnyPath, read_many, write_atomic
 
 WHOLE = "all"
 """The file name of a table that is not partitioned."""
 
+Place = tuple[tuple[str, ...], str | None]
+"""An asset's key and a partition."""
+
+Unread = Literal["missing", "damaged"]
+"""Why a partition has no provenance."""
+
 _META = "saber"
+_END = 1 << 15
+"""Bytes at the end of a file that hold its footer, as a rule several times over."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +57,9 @@ def input_name(asset: Sequence[str], partition: str | None) -> str:
 class TableStore:
     """All tables of a home."""
 
-    root: Path
+    root: AnyPath
 
-    def path(self, asset: Sequence[str], partition: str | None) -> Path:
+    def path(self, asset: Sequence[str], partition: str | None) -> AnyPath:
         """Where a partition lies; the two dimensions of ``domain|shard`` become folders."""
         return self.root.joinpath(*asset, *(partition or WHOLE).split("|")).with_suffix(".parquet")
 
@@ -65,34 +73,38 @@ class TableStore:
         write_atomic(self.path(asset, partition), buffer.getvalue())
 
     def load(
-        self, table: str, asset: Sequence[str], partition: str | None
-    ) -> tuple[pl.DataFrame, Provenance | None]:
-        """One partition and how it came about, from the same bytes.
+        self, table: str, asset: Sequence[str], partitions: Sequence[str | None]
+    ) -> list[tuple[pl.DataFrame, Provenance | None]]:
+        """Partitions and how each came about, from the same bytes.
 
         Raises:
-            ContractError: if the file is missing, damaged or of another schema.
+            ContractError: if a file is missing, damaged or of another schema.
         """
-        path = self.path(asset, partition)
-        name = input_name(asset, partition)
-        try:
-            data = path.read_bytes()
-            frame = pl.read_parquet(io.BytesIO(data), hive_partitioning=False)
-            provenance = _parse(pl.read_parquet_metadata(io.BytesIO(data)).get(_META))
-        except FileNotFoundError:
-            raise ContractError(f"{path} is missing: materialize {name} first") from None
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise ContractError(
-                f"{path} is damaged ({error}); delete it, and `saber build` makes it again"
-            ) from None
-        return TABLES[table].check(frame, str(path)), provenance
+        paths = [self.path(asset, partition) for partition in partitions]
+        loaded = []
+        for partition, path, data in zip(partitions, paths, read_many(paths), strict=True):
+            if data is None:
+                name = input_name(asset, partition)
+                raise ContractError(f"{path} is missing: materialize {name} first")
+            try:
+                frame = pl.read_parquet(io.BytesIO(data), hive_partitioning=False)
+                provenance = _parse(pl.read_parquet_metadata(io.BytesIO(data)).get(_META))
+            except (pl.exceptions.PolarsError, OSError) as error:
+                raise ContractError(
+                    f"{path} is damaged ({error}); delete it, and `saber build` makes it again"
+                ) from None
+            loaded.append((TABLES[table].check(frame, str(path)), provenance))
+        return loaded
 
     def read(self, table: str, asset: Sequence[str], partition: str | None) -> pl.DataFrame:
         """One partition; see :meth:`load`."""
-        return self.load(table, asset, partition)[0]
+        return self.load(table, asset, [partition])[0][0]
 
-    def read_all(self, table: str, asset: Sequence[str], partitions: Sequence[str]) -> pl.DataFrame:
+    def read_all(
+        self, table: str, asset: Sequence[str], partitions: Sequence[str | None]
+    ) -> pl.DataFrame:
         """Several partitions as one frame, in the contract's order."""
-        return self.join(table, asset, [self.read(table, asset, p) for p in partitions])
+        return self.join(table, asset, [frame for frame, _ in self.load(table, asset, partitions)])
 
     @staticmethod
     def join(table: str, asset: Sequence[str], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -100,16 +112,39 @@ class TableStore:
         frame = pl.concat(frames) if frames else TABLES[table].empty()
         return TABLES[table].check(frame, input_name(asset, "several"))
 
-    def why_unread(self, asset: Sequence[str], partition: str | None) -> str:
-        """Why a partition has no provenance: ``missing``, or ``damaged`` if there is a file."""
-        return "damaged" if self.path(asset, partition).exists() else "missing"
+    def look(self, wanted: Iterable[Place]) -> dict[Place, Provenance | Unread]:
+        """How partitions came about, from the ends of their files: no rows are read.
+
+        Raises:
+            SaberError: if the store cannot be read.
+        """
+        places = list(dict.fromkeys(wanted))
+        paths = [self.path(*place) for place in places]
+        ends = dict(zip(places, read_many(paths, _END), strict=True))
+        longer = [place for place in places if _footer(ends[place]) > _END]
+        size = max((_footer(ends[place]) for place in longer), default=0)
+        again = read_many([self.path(*place) for place in longer], size)
+        ends.update(zip(longer, again, strict=True))
+        return {place: _provenance_in(end) for place, end in ends.items()}
 
     def provenance(self, asset: Sequence[str], partition: str | None) -> Provenance | None:
-        """How a partition came about; None if it is missing or unreadable."""
-        try:
-            return _parse(pl.read_parquet_metadata(self.path(asset, partition)).get(_META))
-        except (pl.exceptions.PolarsError, OSError):
-            return None
+        """How a partition came about; None if it is missing or damaged."""
+        (found,) = self.look([(tuple(asset), partition)]).values()
+        return found if isinstance(found, Provenance) else None
+
+
+def _footer(end: bytes | None) -> int:
+    """The length of a Parquet file's footer; 0 if this is not the end of one."""
+    return 8 + int.from_bytes(end[-8:-4], "little") if end and end.endswith(b"PAR1") else 0
+
+
+def _provenance_in(end: bytes | None) -> Provenance | Unread:
+    if end is None:
+        return "missing"
+    try:
+        return _parse(pl.read_parquet_metadata(io.BytesIO(end)).get(_META)) or "damaged"
+    except (pl.exceptions.PolarsError, OSError):
+        return "damaged"
 
 
 def _parse(raw: str | None) -> Provenance | None:

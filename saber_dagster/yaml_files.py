@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -11,6 +10,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from saber_dagster.errors import SaberError
+from saber_dagster.storage import AnyPath
 
 _NESTED_KEY = re.compile(r"^\S[^\n]*:[^\n]*\n( +)[^\s#-]", re.MULTILINE)
 _FIRST_ITEM = re.compile(r"^( *)[^\s#-][^\n]*:[^\n]*\n(\1 *)(- +)\S", re.MULTILINE)
@@ -60,7 +60,7 @@ def parse_yaml(text: str, where: str) -> Any:
         ) from None
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: AnyPath) -> dict[str, Any]:
     """A YAML mapping; empty if the file is missing.
 
     Raises:
@@ -74,7 +74,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return value
 
 
-def changed_yaml(path: Path, changes: Mapping[str, Any]) -> str:
+def changed_yaml(path: AnyPath, changes: Mapping[str, Any]) -> str:
     """The text of a YAML mapping with some of its keys changed; comments and all else stay.
 
     Args:
@@ -140,7 +140,7 @@ def _changed(old: Any, new: Any) -> Any:
     return new
 
 
-def _text(path: Path) -> str:
+def _text(path: AnyPath) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

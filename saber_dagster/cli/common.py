@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home, home_path
+from saber_dagster.storage import is_local
 
 _INTERRUPTED = 130
 """Exit code after Ctrl-C."""
@@ -43,7 +44,7 @@ class SaberTyper(typer.Typer):
         try:
             return super().__call__(*args, **kwargs)
         except SaberError as error:
-            _fail(str(error), given)
+            _fail(str(error), given, error.exit_code)
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
             _fail(f"{error.strerror or error}{place}", given)
@@ -55,11 +56,11 @@ class SaberTyper(typer.Typer):
             _interrupted()
 
 
-def _fail(message: str, given: Sequence[str]) -> NoReturn:
+def _fail(message: str, given: Sequence[str], code: int = 1) -> NoReturn:
     errors.print(f"[bold red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
     if "--json" in given:
         print_json({"error": message})
-    sys.exit(1)
+    sys.exit(code)
 
 
 def _interrupted() -> NoReturn:
@@ -74,7 +75,7 @@ def current_home() -> Home:
         SaberError: if a file is in its place.
     """
     home = Home(home_path())
-    if home.root.exists() and not home.root.is_dir():
+    if is_local(home.root) and home.root.exists() and not home.root.is_dir():
         raise SaberError(f"{home.root} is a file; set SABER_HOME to a folder")
     return home
 

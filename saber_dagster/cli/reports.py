@@ -13,6 +13,7 @@ from saber_dagster.cli.common import JsonOption, console, current_home, print_js
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.freshness import CONDITIONS, Key, State, report
+from saber_dagster.storage import is_local
 from saber_dagster.tables import TableStore
 from saber_dagster.yaml_files import dump_yaml
 
@@ -40,18 +41,19 @@ def status(as_json: JsonOption = False) -> None:
             for s in found
             if s.condition != "fresh"
         ]
-        try:
-            version = table_version(store, node.table, node.key, node.partitions)
-        except SaberError as error:
-            version = None
-            reasons.append({"partition": None, "condition": "damaged", "reason": str(error)})
+        version = None
+        if as_json or is_local(home.root):  # nobody at a terminal waits for a download
+            try:
+                version = table_version(store, node.table, found)
+            except SaberError as error:
+                reasons.append({"partition": None, "condition": "damaged", "reason": str(error)})
         rows.append(
             {
                 "asset": node.name,
                 "table": node.table,
                 "partitions": len(found),
                 **{c: counts[c] for c in CONDITIONS},
-                "rows": _rows(store, found),
+                "rows": sum(s.provenance.rows for s in found if s.provenance),
                 "data_version": version,
                 "reasons": reasons,
             }
@@ -87,17 +89,15 @@ def settings(as_json: JsonOption = False) -> None:
         typer.echo(dump_yaml(values), nl=False)
 
 
-def table_version(
-    store: TableStore, table: str, key: tuple[str, ...], partitions: tuple[str | None, ...]
-) -> str | None:
-    """The data version of a whole table, however it is cut; None while a partition is missing."""
-    if any(store.provenance(key, partition) is None for partition in partitions):
+def table_version(store: TableStore, table: str, found: list[State]) -> str | None:
+    """The data version of a whole table, however it is cut; None while a partition is missing.
+
+    Args:
+        store: the tables.
+        table: the contract.
+        found: the states of all partitions.
+    """
+    if any(state.provenance is None for state in found):
         return None
-    if partitions == (None,):
-        return TABLES[table].version(store.read(table, key, None))
-    return TABLES[table].version(store.read_all(table, key, [p for p in partitions if p]))
-
-
-def _rows(store: TableStore, found: list[Any]) -> int:
-    provenances = (store.provenance(state.node.key, state.partition) for state in found)
-    return sum(provenance.rows for provenance in provenances if provenance)
+    key, partitions = found[0].node.key, [state.partition for state in found]
+    return TABLES[table].version(store.read_all(table, key, partitions))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.report.tables import Tables
+from saber_dagster.tables import Provenance
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,13 @@ def provenance(tables: Tables) -> tuple[TableRow, ...]:
     conditions: dict[str, Counter[str]] = {}
     for state in tables.states:
         conditions.setdefault(state.node.name, Counter())[state.condition] += 1
+    nodes = tables.graph.values()
+    read = tables.store.look((node.key, part) for node in nodes for part in node.partitions)
     rows = []
-    for node in tables.graph.values():
-        found = [tables.store.provenance(node.key, partition) for partition in node.partitions]
+    for node in nodes:
+        found = [read[node.key, partition] for partition in node.partitions]
         frame = tables.get(node.name)
-        codes = sorted({each.code_version for each in found if each})
+        codes = sorted({each.code_version for each in found if isinstance(each, Provenance)})
         counts = conditions.get(node.name, Counter())
         rows.append(
             TableRow(

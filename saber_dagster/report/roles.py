@@ -6,6 +6,8 @@ from typing import Any
 MODEL_KEY = "saber/model"
 REVISION_KEY = "saber/revision"
 """Metadata of an asset: what answers its calls, or ranks its candidates."""
+FREE_KEY = "saber/free"
+"""Metadata of an asset whose engine says that its answers cost nothing."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from saber_dagster.errors import SaberError
 from saber_dagster.freshness import Graph, Key, Node, State, report
 from saber_dagster.home import Home
 from saber_dagster.report.roles import Role, roles_of
-from saber_dagster.tables import WHOLE, TableStore
+from saber_dagster.storage import files_below
+from saber_dagster.tables import WHOLE, Provenance, TableStore
 
 
 class MissingTableError(SaberError):
@@ -102,17 +103,18 @@ class Tables:
         node = self.graph.get(tuple(asset.split("/")))
         if node is None:
             raise MissingTableError(f"there is no table {asset}")
-        there = [self.store.path(node.key, part).exists() for part in node.partitions]
-        if not all(there):
+        looks = self.store.look((node.key, part) for part in node.partitions).values()
+        if "missing" in looks:
+            some = any(found != "missing" for found in looks)
             raise MissingTableError(
-                f"not all of {asset} is built yet" if any(there) else f"{asset} is not built yet"
+                f"not all of {asset} is built yet" if some else f"{asset} is not built yet"
             )
         try:
-            frames = [self.store.read(node.table, node.key, part) for part in node.partitions]
+            loaded = self.store.load(node.table, node.key, node.partitions)
         except SaberError as error:
             why = _without_path(self.home, error)
             raise MissingTableError(f"the table {asset} cannot be read: {why}") from None
-        return TableStore.join(node.table, node.key, frames)
+        return TableStore.join(node.table, node.key, [frame for frame, _ in loaded])
 
 
 def _without_path(home: Home, error: SaberError) -> str:
@@ -123,10 +125,13 @@ def _without_path(home: Home, error: SaberError) -> str:
 def _on_disk(store: TableStore) -> dict[Key, Node]:
     """The assets that have a file, as if each were complete."""
     nodes: dict[Key, Node] = {}
-    for path in sorted(store.root.rglob("*.parquet")):
-        *folder, name = path.relative_to(store.root).with_suffix("").parts
-        found = store.provenance(folder, name)
-        if found is None or found.table not in TABLES:
+    places = []
+    for path in sorted(files_below(store.root, ".parquet"), key=str):
+        inner = str(path).removeprefix(str(store.root)).removesuffix(".parquet")
+        *folder, name = inner.strip("/").split("/")
+        places.append((tuple(folder), name))
+    for found in store.look(places).values():
+        if not isinstance(found, Provenance) or found.table not in TABLES:
             continue
         key = tuple(found.asset.split("/"))
         before = nodes[key].partitions if key in nodes else ()

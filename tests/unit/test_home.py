@@ -6,8 +6,9 @@ import pytest
 
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home, home_path
+from saber_dagster.instance import INSTANCE_YAML, instance_of
 from saber_dagster.settings_files import SettingsError
-from saber_dagster.storage import write_atomic
+from saber_dagster.storage import storage_path, write_atomic
 
 
 @pytest.fixture
@@ -197,3 +198,64 @@ def test_a_home_is_held_by_one_build(home):
         pass
     with home.locked():
         pass
+
+
+@pytest.fixture
+def bucket_home(tmp_path, monkeypatch):
+    """Makes homes in buckets that nobody asks; what is local lies below the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("SABER_STATE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda where: Home(storage_path(where))
+
+
+def test_a_local_home_keeps_everything_in_its_root(home, monkeypatch):
+    monkeypatch.setenv("SABER_STATE", "/elsewhere")
+    assert (home.state, home.journals) == (home.root, home.ledger)
+    assert home.dagster == home.root / "dagster"
+    home.claim_state()
+    assert not home.root.exists()
+
+
+def test_a_home_in_a_bucket_has_a_local_folder_of_its_own(bucket_home, tmp_path, monkeypatch):
+    home = bucket_home("s3://bucket/my/home/")
+    assert str(home.root) == "s3://bucket/my/home"
+    assert str(home.tables) == "s3://bucket/my/home/tables"
+    assert home.state.parent == tmp_path / ".saber-state"
+    assert home.state.name.startswith("bucket-my-home-")
+    assert home.dagster == home.state / "dagster"
+    assert home.journals == home.state / "journals"
+    assert bucket_home("s3://bucket/my/home").state == home.state
+    here = home.state
+    assert bucket_home("s3://bucket/my-home").state != here
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://elsewhere")
+    assert home.state != here
+    monkeypatch.setenv("SABER_STATE", "mine")
+    assert home.state == tmp_path / "mine"
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_local_folder_serves_one_home(bucket_home, tmp_path, monkeypatch):
+    monkeypatch.setenv("SABER_STATE", str(tmp_path / "state"))
+    one, other = bucket_home("s3://bucket/one"), bucket_home("s3://bucket/other")
+    with one.locked(), pytest.raises(SaberError, match="at work in s3://bucket/one"), one.locked():
+        pass
+    for use in (other.claim_state, lambda: instance_of(other), lambda: other.locked().__enter__()):
+        with pytest.raises(SaberError, match=r"local folder of s3://bucket/one; set SABER_STATE"):
+            use()
+    one.claim_state()
+
+
+def test_a_configuration_of_dagster_that_is_there_is_kept(bucket_home, monkeypatch, tmp_path):
+    monkeypatch.setenv("SABER_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))  # put back afterwards
+    home = bucket_home("s3://bucket/one")
+    config = home.dagster / "dagster.yaml"
+    own = b"concurrency: {runs: {max_concurrent_runs: 17}}\ntelemetry: {enabled: false}\n"
+    write_atomic(config, own)
+    with instance_of(home) as instance:
+        assert instance.get_concurrency_config().run_queue_config.max_concurrent_runs == 17
+    assert config.read_bytes() == own
+    config.unlink()
+    with instance_of(home):
+        assert config.read_text() == INSTANCE_YAML

@@ -166,7 +166,10 @@ def test_a_damaged_release_is_named(tmp_path, damage):
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(SaberError, match=r"r1/query_set.parquet is damaged .*restore it"):
+    named = (
+        rf"r1/query_set.parquet is {'missing' if damage == 'missing' else 'damaged'}.*restore it"
+    )
+    with pytest.raises(SaberError, match=named):
         release.read("query_set")
 
 

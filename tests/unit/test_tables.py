@@ -85,8 +85,8 @@ def test_a_damaged_table_says_so(store, kept):
     with pytest.raises(ContractError, match=r"all.parquet is damaged .*; delete it"):
         store.read(TABLE.name, ASSET, None)
     assert store.provenance(ASSET, None) is None
-    assert store.why_unread(ASSET, None) == "damaged"
-    assert store.why_unread(ASSET, "c00") == "missing"
+    here, elsewhere = (ASSET, None), (ASSET, "c00")
+    assert store.look([here, elsewhere, here]) == {here: "damaged", elsewhere: "missing"}
 
 
 def test_a_table_of_another_schema_says_so(store):
