@@ -1,68 +1,47 @@
 """Any OpenAI-compatible server as an engine: vLLM, llama.cpp, OpenAI, Gemini and others.
 
-Timeouts, retries with jittered backoff and ``Retry-After`` are those of the ``openai`` package. A
-call that does not get through becomes a ``transport_error``; what no retry can mend (a wrong key, an
-unknown model) stops the batch, after the calls in flight have come home.
+A call that does not get through becomes a ``transport_error``; what no retry can mend (a wrong key, an
+unknown model) stops the batch, after the requests in flight have come home.
 """
 
-import asyncio
-import os
-import re
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, get_args
 
+from resources.engines.asking import Batch, Request
 from resources.engines.background import in_background
-from resources.engines.openai_replies import explain, read_completion
+from resources.engines.choices import NoLogprobs
+from resources.engines.line import Sending
+from resources.engines.openai_failures import Failure
+from resources.engines.openai_options import (
+    MAX_TOKENS,
+    OPENAI_URL,
+    above_zero,
+    checked_extra,
+    checked_prices,
+    checked_revision,
+    checked_url,
+    limits_by_task,
+    one_of,
+    token_counter,
+)
+from resources.engines.openai_replies import read_completion
+from resources.engines.openai_requests import FIELDS, MESSAGES, PATHS, Api, choice_params
 from resources.engines.prompted import PromptedEngine
-from saber_dagster.engines import (
-    PAIRWISE_JUDGMENT,
-    SOLUTION_SUMMARY,
-    TASKS,
-    TOPIC_SCORES,
-    Call,
-    Reply,
-    Usage,
-)
+from resources.engines.providers import provider_of
+from resources.engines.rate_limit import RateLimit
+from resources.engines.secret import NO_KEY, Secret
+from saber_dagster.engines import Call, Message, Reply, Usage
 from saber_dagster.errors import SaberError
-from saber_dagster.hashing import canonical_json
 
-if TYPE_CHECKING:
-    from openai import APIError, AsyncOpenAI
+CONTEXT_MARGIN = 128
+"""Tokens of the context that are kept for the chat template."""
 
-OPENAI_URL = "https://api.openai.com/v1"
-MAX_TOKENS: Mapping[str, int] = MappingProxyType(
-    {
-        **dict.fromkeys(TASKS, 8192),
-        TOPIC_SCORES: 2048,
-        SOLUTION_SUMMARY: 1024,
-        PAIRWISE_JUDGMENT: 4096,
-    }
-)
-"""Longest reply by task, in tokens, reasoning included."""
-CONNECT_TIMEOUT_S = 10.0
-GIVE_UP_AFTER = 10
-"""A batch stops after so many lost calls in a row, or twice the concurrency if that is more."""
-
-_DATE = re.compile(r"(?<!\d)20\d\d-?[01]\d-?[0-3]\d(?!\d)")
-_PRICES = {"prompt", "completion", "cached"}
-_OWN_FIELDS = {"model", "messages", "n", "stream"}
-_TOO_LONG = re.compile(
-    r"context[ _]?(length|size|window)|maximum model length|maximum number of tokens"
-    r"|prompt is too long",
-    re.IGNORECASE,
-)
-_FILTERED = re.compile(
-    r"content_filter|content_policy|invalid_prompt|data_inspection_failed", re.IGNORECASE
-)
+Structured = Literal["auto", "json_schema", "off"]
 
 
 class OpenAIEngine(PromptedEngine):
-    """An :class:`saber_dagster.engines.Engine` that asks a chat-completions server.
+    """An :class:`saber_dagster.engines.Engine` that asks an OpenAI-compatible server.
 
     Args:
         model: name of the model, as the server knows it.
@@ -71,15 +50,28 @@ class OpenAIEngine(PromptedEngine):
         base_url: address of the server, such as ``http://localhost:8000/v1``; default: OpenAI.
         api_key_env: environment variable that holds the key. Default: ``OPENAI_API_KEY`` for
             OpenAI; no key for a ``base_url``, so that a key never goes to another server unasked.
-        temperature: None leaves it to the server, as some reasoning models demand.
-        max_tokens: longest reply for all tasks, or by task (over :data:`MAX_TOKENS`); None: no limit.
+        provider: key of :data:`resources.engines.providers.PROVIDERS`, or changes to an entry, see
+            :func:`resources.engines.providers.provider_of`; default: by the address.
+        api: ``chat`` for chat completions, ``responses`` for the Responses API.
+        prompts: prompts by task, where they are not the shipped ones: names, or paths of files.
+        structured: ``auto`` demands JSON by the prompt's schema where the provider can,
+            ``json_schema`` does so at any provider, ``off`` asks for tagged text.
+        temperature: None leaves it to the server. It is not sent to models that take none.
+        max_tokens: longest reply for all tasks but those of one token, or by task (over
+            :data:`MAX_TOKENS`); None: no limit.
         seed: sent plus the number of the sample; None: not sent.
-        extra_body: further fields of the request, such as ``{"reasoning_effort": "low"}``.
-        concurrency: most requests at a time.
-        timeout_s: seconds that the server may stay silent before a try counts as failed.
+        reasoning_effort: such as ``low``; None: not sent.
+        extra_body: further fields of the request, such as ``{"top_p": 0.95}``.
+        context_tokens: length of the model's context. Longer calls are cut to it, less the reply's
+            ``max_tokens`` and :data:`CONTEXT_MARGIN`; None: nothing is cut.
+        tokenizer: path of the model's ``tokenizer.json``, to count tokens by; default: an estimate.
+        skip_too_long: what becomes of a call that the server finds too long. False: the batch stops.
+            True: the call is ``truncated``, for good, as a longer context is no part of its key.
+        concurrency: most calls at a time that are sent and not yet stored.
+        requests_per_minute: None: no limit.
+        tokens_per_minute: of prompts and replies; None: no limit.
+        timeout_s: seconds until a try counts as failed.
         retries: further tries of a request that failed in a way that may pass.
-        skip_too_long: what becomes of a call that is longer than the model's context. False: the batch
-            stops. True: the call is ``truncated``, for good, as a longer context is no part of its key.
         price_per_million: price of a million tokens: ``prompt``, ``completion``, and ``cached`` for
             the part of the prompt that came from a cache, if that is cheaper.
 
@@ -94,37 +86,67 @@ class OpenAIEngine(PromptedEngine):
         *,
         base_url: str | None = None,
         api_key_env: str | None = None,
+        provider: str | Mapping[str, Any] | None = None,
+        api: Api = "chat",
+        prompts: Mapping[str, str] | None = None,
+        structured: Structured = "auto",
         temperature: float | None = 0.0,
         max_tokens: int | Mapping[str, int] | None = MAX_TOKENS,
         seed: int | None = None,
+        reasoning_effort: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        context_tokens: int | None = None,
+        tokenizer: str | None = None,
+        skip_too_long: bool = False,
         concurrency: int = 8,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
         timeout_s: float = 600.0,
         retries: int = 5,
-        skip_too_long: bool = False,
         price_per_million: Mapping[str, float] | None = None,
     ) -> None:
         self._model = model
-        self._revision = _checked_revision(model, revision)
-        self._url = base_url or OPENAI_URL
-        self._key_env = api_key_env or ("OPENAI_API_KEY" if self._url == OPENAI_URL else None)
-        self._sampling = {"temperature": temperature, "seed": seed}
-        self._max_tokens = _by_task(max_tokens)
-        self._extra = dict(extra_body or {})
-        self._concurrency = concurrency
-        self._timeout_s = timeout_s
-        self._retries = retries
+        self._revision = checked_revision(model, revision)
+        url = checked_url(base_url)
+        self._key_env = api_key_env or ("OPENAI_API_KEY" if url.rstrip("/") == OPENAI_URL else None)
+        self.provider = provider_of(provider, url)
+        self._api = one_of("api", api, get_args(Api))
+        self.prompts = dict(prompts or {})
+        self._schema_way = {
+            "auto": self.provider.json_schema,
+            "json_schema": self.provider.json_schema.replace("none", "response_format"),
+            "off": "none",
+        }[one_of("structured", structured, get_args(Structured))]
+        self.form = "tagged" if self._schema_way == "none" else "json"
+        self._sampling = {
+            "temperature": None if self.provider.reasons(model) else temperature,
+            "seed": seed,
+            "reasoning_effort": reasoning_effort,
+            "api": None if api == "chat" else api,
+            "extra_body": checked_extra(extra_body),
+        }
+        self._max_tokens = limits_by_task(max_tokens)
+        self._context = context_tokens
+        if tokenizer is not None:
+            self.count_tokens = token_counter(tokenizer)
         self._skip_too_long = skip_too_long
-        self._prices = dict(price_per_million or {})
-        canonical_json(self._extra)
-        if not self._url.startswith(("http://", "https://")):
-            raise SaberError(f"base_url is {base_url!r}; write it as http://localhost:8000/v1")
+        self._prices = checked_prices(price_per_million)
+        above_zero(
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+            context_tokens=context_tokens,
+        )
         if concurrency < 1 or timeout_s <= 0 or retries < 0:
             raise SaberError("need concurrency of at least 1, timeout_s above 0, retries not below")
-        if wrong := sorted(_OWN_FIELDS & self._extra.keys()):
-            raise SaberError(f"extra_body may not set {', '.join(wrong)}; the engine does")
-        if self._prices and not {"prompt", "completion"} <= self._prices.keys() <= _PRICES:
-            raise SaberError("price_per_million needs prompt and completion, and may have cached")
+        if api == "responses" and not self.provider.responses:
+            raise SaberError(f"{url} has no Responses API to rely on; remove api: responses")
+        if seed is not None and api == "responses":
+            raise SaberError("the Responses API takes no seed; remove seed, or set api: chat")
+        self.sending = Sending(url, PATHS[api], concurrency, timeout_s, retries)
+        self.rate_limit = RateLimit(requests_per_minute, tokens_per_minute)
+        self._params: dict[str, dict[str, Any]] = {}
+        self._fields: dict[str, dict[str, Any]] = {}
+        self._running: set[Batch] = set()
 
     @property
     def model(self) -> str:
@@ -137,101 +159,107 @@ class OpenAIEngine(PromptedEngine):
         return self._revision
 
     def params(self, task: str) -> Mapping[str, Any]:
-        """The options that can change an answer: sampling, limit, further fields."""
-        values: dict[str, Any] = {**self._sampling, "max_tokens": self._max_tokens.get(task)}
-        values["extra_body"] = self._extra or None
-        return {name: value for name, value in values.items() if value is not None}
+        """The options that can change an answer: sampling, limit, form of the reply, further fields.
+
+        Raises:
+            SaberError: if the prompt wants log-probabilities and the provider gives none.
+        """
+        if task not in self._params:
+            prompt = self.template(task)
+            values: dict[str, Any] = {**self._sampling, "max_tokens": self._max_tokens.get(task)}
+            if prompt.stop and self._api == "chat" and not self.provider.reasons(self._model):
+                values["stop"] = list(prompt.stop)
+            if prompt.choices:
+                if not self.provider.top_logprobs:
+                    raise NoLogprobs(
+                        f"{self.sending.url} gives no log-probabilities; ask the judge {self._model} by"
+                        " `ask: generate`, or set provider: {top_logprobs: 20} if it does by now"
+                    )
+                values["choice"] = choice_params(prompt.choices, self.provider, self._api)
+            elif prompt.schema and self.form == "json":
+                values["schema"] = dict(prompt.schema)
+            self._params[task] = {k: v for k, v in values.items() if v is not None}
+        return self._params[task]
+
+    def limit_of(self, task: str) -> int | None:
+        """Most tokens of all messages of a call: the context less the reply and the margin.
+
+        Raises:
+            SaberError: if that leaves nothing.
+        """
+        if self._context is None:
+            return None
+        limit = self._context - self._max_tokens.get(task, 0) - CONTEXT_MARGIN
+        if limit < 1:
+            raise SaberError(
+                f"context_tokens is {self._context}, of which max_tokens of {task} takes"
+                f" {self._max_tokens.get(task, 0)} and the margin {CONTEXT_MARGIN}: nothing is left for"
+                f" the call. Lower it, such as max_tokens: {{{task}: {self._context // 4}}}"
+            )
+        return limit
+
+    def body(self, call: Call) -> dict[str, Any]:
+        """The JSON of the request.
+
+        Raises:
+            SaberError: see :meth:`params`, :meth:`limit_of` and :meth:`render`.
+        """
+        return self._body(call, self.messages(call))
+
+    def _body(self, call: Call, messages: Sequence[Message]) -> dict[str, Any]:
+        if call.task not in self._fields:
+            make = FIELDS[self._api]
+            self._fields[call.task] = make(
+                self.params(call.task), self.provider, self._schema_way
+            ) | {"model": self._model}
+        body = {**self._fields[call.task], MESSAGES[self._api]: messages}
+        if "seed" in body:
+            body["seed"] += call.sample
+        return body
+
+    def request(self, call: Call) -> Request:
+        """The call as it is sent, with a guess of its tokens if they are limited."""
+        rendered = self.render(call)
+        tokens = 0.0
+        if self.rate_limit.counts_tokens:
+            prompt = sum(self.count_tokens(message["content"]) for message in rendered.messages)
+            tokens = self.rate_limit.expected(prompt, self._max_tokens.get(call.task))
+        return Request(self._body(call, rendered.messages), rendered.truncated, tokens)
 
     def answer(self, calls: Sequence[Call]) -> Iterator[tuple[int, Reply]]:
         """Yield (position, reply) as replies come in. Closing the iterator cancels what is left.
 
         Raises:
             SaberError: if there is no key, the server rejects it or the request, a call is too long,
-                or too many calls in a row were lost. The message names what to change.
+                the server is not there, or too many calls in a row were lost. The message names what
+                to change.
         """
-        if calls:
-            yield from in_background(partial(self._answer_all, calls, self._key()))
-
-    def _key(self) -> str:
-        if self._key_env is None:
-            return "no-api-key"  # the client wants one
-        key = os.environ.get(self._key_env, "").strip()
-        if not key:
-            raise SaberError(
-                f"the environment variable {self._key_env} is not set; {self._model} at {self._url}"
-                " needs it to hold the API key"
-            )
-        if not (key.isascii() and key.isprintable() and " " not in key):
-            raise SaberError(f"{self._key_env} holds characters that no API key has; set it anew")
-        return key
-
-    async def _answer_all(
-        self, calls: Sequence[Call], key: str, put: Callable[[tuple[int, Reply]], None]
-    ) -> None:
-        from openai import AsyncOpenAI, Timeout
-
-        waiting = deque(enumerate(calls))
-        lost_in_a_row = 0
-
-        async def work() -> None:
-            nonlocal lost_in_a_row
-            try:
-                while waiting:
-                    position, call = waiting.popleft()
-                    reply = await self._ask(client, call, key)
-                    put((position, reply))
-                    lost_in_a_row = lost_in_a_row + 1 if reply.status == "transport_error" else 0
-                    if waiting and lost_in_a_row >= max(GIVE_UP_AFTER, 2 * self._concurrency):
-                        raise SaberError(
-                            f"{lost_in_a_row} calls in a row did not get through to {self._url}, the"
-                            f" last: {reply.error}. See whether the server is up, raise timeout_s or"
-                            " lower concurrency; then run the partition again, nothing paid is lost"
-                        )
-            except BaseException:
-                waiting.clear()  # the others finish what they have begun, and no more
-                raise
-
-        async with AsyncOpenAI(
-            api_key=key,
-            base_url=self._url,
-            timeout=Timeout(self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s)),
-            max_retries=self._retries,
-        ) as client:
-            workers = (work() for _ in range(min(self._concurrency, len(calls))))
-            problems = await asyncio.gather(*workers, return_exceptions=True)
-        for problem in filter(None, problems):
-            raise problem
-
-    async def _ask(self, client: "AsyncOpenAI", call: Call, key: str) -> Reply:
-        from openai import APIError
-
-        start = time.perf_counter()
+        if not calls:
+            return
+        batch = Batch(self, calls, self.key())
+        self._running.add(batch)
         try:
-            text = await client.post("/chat/completions", cast_to=str, body=self._body(call))
-        except APIError as error:
-            problem = error
-        else:
-            reply = read_completion(text)
-            return replace(
-                reply,
-                error=reply.error.replace(key, "***"),
-                price=self._price(reply.usage),
-                latency=time.perf_counter() - start,
-            )
-        # Not in the handler: an error raised there would carry the request, and so the key.
-        reply = self._failed(problem, call, key)
-        return replace(reply, latency=time.perf_counter() - start)
+            yield from in_background(batch.run)
+        finally:
+            self._running.discard(batch)
 
-    def _body(self, call: Call) -> dict[str, Any]:
-        body = {**self.params(call.task), "model": self._model, "messages": self.messages(call)}
-        body |= body.pop("extra_body", {})
-        if "seed" in body:
-            body["seed"] += call.sample
-        if "max_tokens" in body and self._url == OPENAI_URL:  # newer models know the new name only
-            body["max_completion_tokens"] = body.pop("max_tokens")
-        return body
+    def stop(self) -> None:
+        """Begin no further call; :meth:`answer` ends after those in flight."""
+        for batch in tuple(self._running):
+            batch.stop()
 
-    def _price(self, usage: Usage) -> float:
+    def key(self) -> Secret:
+        """The API key.
+
+        Raises:
+            SaberError: if its environment variable is not set or holds no key.
+        """
+        if self._key_env is None:
+            return NO_KEY
+        return Secret.of_variable(self._key_env, f"{self._model} at {self.sending.url}")
+
+    def price(self, usage: Usage) -> float:
+        """Price of the tokens; 0 without ``price_per_million``."""
         if not self._prices:
             return 0.0
         prompt, completion = self._prices["prompt"], self._prices["completion"]
@@ -239,64 +267,32 @@ class OpenAIEngine(PromptedEngine):
         fresh = usage.prompt - usage.cached
         return (fresh * prompt + usage.cached * cached + usage.completion * completion) / 1e6
 
-    def _failed(self, error: "APIError", call: Call, key: str) -> Reply:
-        """The reply that a failed request comes to; raises if the whole batch must stop."""
-        status: int | None = getattr(error, "status_code", None)
-        said = explain(error).replace(key, "***")
-        code = f"{error.code} {error.type} {said}"
-        if status == 402 or "insufficient_quota" in code:
-            raise SaberError(f"{self._url}: no credit left ({said}). Top up, then run again")
-        if status is None or status in (408, 409, 429) or status >= 500:
-            return Reply("transport_error", finish_reason="error", error=said)
-        if status in (401, 403):
-            env = self._key_env
-            raise SaberError(
-                f"{self._url} does not let this key use {self._model} ({status}: {said}). "
-                + (f"Check the key in {env}" if env else "Name the key's variable in api_key_env")
-            )
-        if status == 404:
-            raise SaberError(
-                f"{self._url} does not know model {self._model!r}, or is not the right address: {said}."
-                " Check model and base_url, which as a rule ends in /v1"
-            )
-        if _FILTERED.search(code):
-            return Reply("refused", finish_reason="content_filter", error=said)
-        if status == 413 or _TOO_LONG.search(code):
-            if self._skip_too_long:
-                return Reply("truncated", finish_reason="context_length", error=said)
-            raise SaberError(
-                f"{call.item} does not fit into the context of {self._model}: {said}. Start the server"
-                " with a longer one (vLLM: --max-model-len), lower max_tokens, or set skip_too_long:"
-                " true to leave such calls unanswered for good"
-            )
-        raise SaberError(
-            f"{self._url} rejected the request for {call.item}: {status}, {said}. Check the options of"
-            f" {self._model}; some models want temperature: null or max_tokens: null"
-        )
+    def completed(self, call: Call, body: str) -> Reply:
+        """The reply in the body of a successful response, with its price.
 
+        Raises:
+            NoLogprobs: if the prompt has choices, and the answer no log-probabilities of them.
+        """
+        choices = self.template(call.task).choices
+        reply = read_completion(body, choices, self.provider.reasoning_fields)
+        return replace(reply, price=self.price(reply.usage)) if self._prices else reply
 
-def _checked_revision(model: str, revision: str | None) -> str:
-    if revision is None and (date := _DATE.search(model)):
-        return date[0]
-    if isinstance(revision, str) and revision.strip():
-        return revision.strip()
-    if revision not in (None, ""):
-        raise SaberError(f'revision {revision!r} is not a text; quote it: revision: "{revision}"')
-    raise SaberError(
-        f"model {model} has no revision. What answers under a name changes in time, and replies of two"
-        " versions must not mix. Give what pins it: the commit of open weights, the dated snapshot of an"
-        ' API, or else the date you start, such as revision: "2026-05-01"'
-    )
+    def failed(self, call: Call, failure: Failure) -> Reply:
+        """The reply that a failed request comes to; ``transport_error`` if it may pass.
 
+        Args:
+            call: what was asked.
+            failure: what happened, without the key.
 
-def _by_task(max_tokens: int | Mapping[str, int] | None) -> Mapping[str, int]:
-    if max_tokens is None:
-        return {}
-    limits = (
-        {**MAX_TOKENS, **max_tokens}
-        if isinstance(max_tokens, Mapping)
-        else dict.fromkeys(TASKS, max_tokens)
-    )
-    if limits.keys() != set(TASKS) or min(limits.values()) < 1:
-        raise SaberError(f"max_tokens is a number above 0, or one for each of {', '.join(TASKS)}")
-    return limits
+        Raises:
+            SaberError: if the whole batch must stop. The message names what to change.
+        """
+        if failure.may_pass:
+            return failure.lost()
+        if failure.filtered:
+            return Reply("refused", finish_reason="content_filter", error=failure.said)
+        too_long = failure.too_long(self.provider.too_long)
+        if too_long and self._skip_too_long:
+            return Reply("truncated", finish_reason="context_length", error=failure.said)
+        url, env = self.sending.url, self._key_env
+        raise SaberError(failure.remedy(url, self._model, env, call.item, too_long))

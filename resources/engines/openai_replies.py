@@ -1,53 +1,83 @@
-"""Reads the answer of a chat-completions server: text, reasoning, status, tokens."""
+"""Reads the answer of an OpenAI-compatible server: text, reasoning, status, tokens, log-probabilities.
+
+Both forms are read: that of chat completions and that of the Responses API.
+"""
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from resources.engines.choices import Reported, choice_text
 from saber_dagster.engines import Reply, Status, Usage
 
-if TYPE_CHECKING:
-    from openai import APIError
+REASONING_FIELDS = ("reasoning_content", "reasoning")
 
-_CUT = {"length", "max_tokens", "model_length"}
+_CUT = {"length", "max_tokens", "model_length", "max_output_tokens"}
 _REFUSED = {"content_filter", "refusal", "safety"}
-_BROKEN = {"error", "abort", "cancelled"}
+_BROKEN = {"error", "abort", "cancelled", "failed"}
+_NO_CHOICE = "no choice"
 _OPENING = re.compile(r"\s*<(?:think|thinking|thought)>")
 _CLOSING = re.compile(r"</(?:think|thinking|thought)>")
 
 
-def read_completion(body: str) -> Reply:
+class _FormError(Exception):
+    """The answer is not of the form that it should have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the server said, in either form."""
+
+    content: str
+    reasoning: str
+    refusal: bool
+    finish: str
+    tokens: Sequence[Any]
+
+
+def read_completion(
+    body: str, choices: Sequence[str] = (), reasoning_fields: Sequence[str] = REASONING_FIELDS
+) -> Reply:
     """The reply in the body of a successful response.
 
-    Finish reason and refusal are looked at before the text. An answer that is no chat completion, or
-    one that the server broke off, is a ``transport_error``; an empty text is ``refused``.
+    Finish reason and refusal are looked at before the text. An answer that is no completion, or one
+    that the server broke off, is a ``transport_error``; an empty text is ``refused``.
+
+    Args:
+        body: JSON, as it came.
+        choices: if there are some, the text of the reply is that of
+            :func:`resources.engines.choices.choice_text`, wherever the reply ended.
+        reasoning_fields: fields of the message that hold the reasoning.
+
+    Raises:
+        NoLogprobs: if there are choices, and the server sent no log-probabilities, or the model began
+            to reason.
     """
     try:
         answer = json.loads(body)
-    except ValueError:
+        said = (
+            _of_response(answer)
+            if isinstance(answer, dict) and "output" in answer
+            else _of_chat(answer, reasoning_fields)
+        )
+    except (ValueError, RecursionError):
         return _lost(f"the server sent no JSON but {body[:200]!r}")
-    choices = answer.get("choices") if isinstance(answer, dict) else None
-    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        return _lost(f"the server sent no chat completion but {body[:200]!r}")
-    choice: dict[str, Any] = choices[0] if choices else {"finish_reason": "no choice"}
-    message = choice.get("message")
-    if not isinstance(message, Mapping):
-        message = {}
-    content = message.get("content") or message.get("refusal") or ""
-    reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
-    if not isinstance(content, str) or not isinstance(reasoning, str):
-        return _lost(f"the message is no text but {body[:200]!r}")
-    finish = _clean(str(choice.get("finish_reason") or "stop"))
-    thought, text = split_reasoning(content)
-    status, error = _status(finish, text, bool(thought), bool(message.get("refusal")))
+    except _FormError as error:
+        return _lost(f"{error} but {body[:200]!r}")
+    thought, text = split_reasoning(said.content)
+    status, error_text = _status(said.finish, text, bool(thought), said.refusal)
+    if choices and not said.refusal and said.finish not in _REFUSED | _BROKEN | {_NO_CHOICE}:
+        text = choice_text(_place_of_choice(said.tokens), choices)
+        status, error_text = "ok", ""
     return Reply(
         status=status,
         text=_clean(text),
-        reasoning=_clean("\n".join(part for part in (reasoning, thought) if part)),
-        finish_reason=finish,
-        usage=_usage(answer),
-        error=error,
+        reasoning=_clean("\n".join(part for part in (said.reasoning, thought) if part)),
+        finish_reason=_clean(said.finish),
+        usage=usage_in(answer),
+        error=error_text,
     )
 
 
@@ -68,12 +98,60 @@ def split_reasoning(content: str) -> tuple[str, str]:
     return content[start : closings[-1].start()].strip(), content[closings[-1].end() :].lstrip()
 
 
-def explain(error: "APIError") -> str:
-    """What the server said, or why there was no answer."""
-    if isinstance(error.body, Mapping) and error.body.get("message"):
-        return _clean(str(error.body["message"])[:500])
-    cause = error.__cause__
-    return f"{error}"[:500] + (f" ({type(cause).__name__}: {cause})" if cause else "")
+def _of_chat(answer: Any, reasoning_fields: Sequence[str]) -> _Said:
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise _FormError("the server sent no chat completion")
+    choice: dict[str, Any] = choices[0] if choices else {"finish_reason": _NO_CHOICE}
+    message = _mapping(choice.get("message"))
+    content = message.get("content") or message.get("refusal") or ""
+    reasoning = next((found for name in reasoning_fields if (found := message.get(name))), "")
+    if not isinstance(content, str) or not isinstance(reasoning, str):
+        raise _FormError("the message is no text")
+    return _Said(
+        content,
+        reasoning,
+        refusal=bool(message.get("refusal")),
+        finish=str(choice.get("finish_reason") or "stop"),
+        tokens=_list(_mapping(choice.get("logprobs")).get("content")),
+    )
+
+
+def _of_response(answer: Mapping[str, Any]) -> _Said:
+    items = [_mapping(item) for item in _list(answer["output"])]
+    parts = [
+        (item.get("type"), _mapping(part))
+        for item in items
+        for name in ("content", "summary")
+        for part in _list(item.get(name))
+    ]
+    said = [part for kind, part in parts if kind == "message"]
+    refusals = [part["refusal"] for part in said if part.get("refusal")]
+    texts = [part.get("text", "") for part in said if part.get("type") == "output_text"]
+    thoughts = [part.get("text", "") for kind, part in parts if kind == "reasoning"]
+    if not all(isinstance(text, str) for text in (*refusals, *texts, *thoughts)):
+        raise _FormError("the message is no text")
+    status = answer.get("status") or "completed"
+    reason = _mapping(answer.get("incomplete_details")).get("reason") or status
+    return _Said(
+        "".join(texts) or "".join(refusals),
+        "\n".join(filter(None, thoughts)),
+        refusal=bool(refusals),
+        finish="stop" if status == "completed" else str(reason),
+        tokens=[token for part in said for token in _list(part.get("logprobs"))],
+    )
+
+
+def _place_of_choice(tokens: Sequence[Any]) -> Reported:
+    """What might have stood in the first place where there is more than space."""
+    for token in map(_mapping, tokens):
+        if str(token.get("token", "")).strip(" \t\n▁Ġ"):
+            return [
+                (str(other.get("token", "")), other["logprob"])
+                for other in map(_mapping, _list(token.get("top_logprobs")))
+                if isinstance(other.get("logprob"), int | float)
+            ]
+    return []
 
 
 def _status(finish: str, text: str, thought: bool, refusal: bool) -> tuple[Status, str]:
@@ -94,19 +172,32 @@ def _lost(error: str) -> Reply:
     return Reply("transport_error", finish_reason="error", error=_clean(error))
 
 
-def _usage(answer: Mapping[str, Any]) -> Usage:
+def usage_in(answer: Any) -> Usage:
+    """Tokens that a body tells of, be it a failure's; the two forms name them differently."""
+    usage = _mapping(_mapping(answer).get("usage"))
+    prompt, completion = (
+        ("input", "output") if "input_tokens" in usage else ("prompt", "completion")
+    )
     return Usage(
-        prompt=_count(answer, "usage", "prompt_tokens"),
-        completion=_count(answer, "usage", "completion_tokens"),
-        reasoning=_count(answer, "usage", "completion_tokens_details", "reasoning_tokens"),
-        cached=_count(answer, "usage", "prompt_tokens_details", "cached_tokens"),
+        prompt=_count(usage.get(f"{prompt}_tokens")),
+        completion=_count(usage.get(f"{completion}_tokens")),
+        reasoning=_count(
+            _mapping(usage.get(f"{completion}_tokens_details")).get("reasoning_tokens")
+        ),
+        cached=_count(_mapping(usage.get(f"{prompt}_tokens_details")).get("cached_tokens")),
     )
 
 
-def _count(value: Any, *path: str) -> int:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, int) else 0
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and 0 <= value < 2**53 else 0
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _clean(text: str) -> str:

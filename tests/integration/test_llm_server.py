@@ -4,18 +4,23 @@ It tests the plumbing. What such a model says of mathematics is not looked at.
 """
 
 import importlib.util
+import json
 from collections import Counter
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
+from fault_proxy import FaultProxy
 
 from resources.engines import EngineResource, load_engine
 from saber_dagster.definitions import load
 from saber_dagster.engines import (
     FINAL,
+    ORDINAL_JUDGMENT,
+    PAIRWISE_CHOICE,
     PAIRWISE_JUDGMENT,
+    RELEVANCE_CHOICE,
     SOLUTION_SUMMARY,
     TOPIC_SCORES,
     Call,
@@ -23,9 +28,9 @@ from saber_dagster.engines import (
 )
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home
-from saber_dagster.judging import pairwise_judge
+from saber_dagster.judging import make_judge
 from saber_dagster.ledger import Ledger
-from saber_dagster.replies import parse_summary, parse_topic_scores, parse_verdict
+from saber_dagster.replies import parse_reply, parse_summary, parse_topic_scores, parse_verdict
 from saber_dagster.settings import Judge
 from saber_dagster.tournament import run_tournament
 
@@ -148,7 +153,7 @@ def test_a_tournament(server, tmp_path):
     def play():
         with ledger.session(engine, "judge-smol", "algebra|0") as session:
             return run_tournament(
-                candidates, 2, 7, pairwise_judge(session.ask, TEXTS)
+                candidates, 2, 7, make_judge("generate", session.ask, TEXTS)
             ), session.counts
 
     judgments, counts = play()
@@ -179,3 +184,81 @@ def test_a_judge_of_the_registry(server, tmp_path):
     assert call_key(engine, call) == call_key(load_engine(judge.engine, judge.options), call)
     ((_, reply),) = engine.answer([call])
     assert reply.usage.completion <= 16
+
+
+@pytest.fixture
+def like_llama(server):
+    """An engine that knows what server it talks to."""
+    return lambda **changed: load_engine(
+        "openai", options(server, **{"provider": "llama.cpp", **changed})
+    )
+
+
+def test_log_probabilities_of_a_choice(like_llama, tmp_path):
+    query, first, second = DOCUMENTS[:3]
+    pairs = {"query": query, "first": first, "second": second}
+    turned = {"query": query, "first": second, "second": first}
+    calls = [
+        Call(PAIRWISE_CHOICE, pairs, "one"),
+        Call(PAIRWISE_CHOICE, turned, "other"),
+        Call(RELEVANCE_CHOICE, {"query": query, "document": first}, "yes or no"),
+    ]
+    engine, ledger = like_llama(), Ledger(tmp_path)
+
+    def ask():
+        with ledger.session(engine, "judge", "p") as session:
+            return session.ask(calls, lambda call, text: parse_reply(call.task, call.inputs, text))
+
+    outcomes = ask()
+    frame = ledger.frame()
+    assert set(frame["status"]) == {"ok"}
+    assert set(frame["completion_tokens"]) == {1}
+    assert [len(text.splitlines()) for text in frame["text"]] == [2, 2, 2]
+    assert all(abs(outcome.value) < 20 for outcome in outcomes)
+    assert ask() == outcomes
+    forced = like_llama(provider={"like": "llama.cpp", "choice": "grammar"})
+    ((_, reply),) = forced.answer(calls[:1])
+    value = parse_reply(PAIRWISE_CHOICE, pairs, reply.text)
+    assert value == pytest.approx(outcomes[0].value, abs=0.2)  # they are those before the grammar
+
+
+def test_a_reply_is_held_to_the_schema(like_llama):
+    """Without it this model does not write a number where it should."""
+    inputs = {"query": DOCUMENTS[0], "document": DOCUMENTS[1]}
+    calls = [Call(ORDINAL_JUDGMENT, inputs, f"item {n}", n) for n in range(2)]
+    for _, reply in like_llama(max_tokens=60, temperature=1.5, seed=1).answer(calls):
+        assert reply.status == "ok", reply
+        assert list(json.loads(reply.text)) == ["score"]
+        assert 0 <= parse_reply(ORDINAL_JUDGMENT, inputs, reply.text) <= 100
+
+
+def test_a_long_call_is_cut_to_the_context(like_llama):
+    solution = "We add $a_1 + a_2$ and see that the sum is even. " * 400
+    call = Call(SOLUTION_SUMMARY, {"problem": "p", "solution": solution, "max_words": 5}, "long")
+    with pytest.raises(SaberError, match="context_tokens"):
+        list(like_llama().answer([call]))
+    ((_, reply),) = like_llama(context_tokens=CONTEXT // 4).answer([call])
+    assert reply.status in FINAL
+    assert reply.truncated_input
+    assert 200 < reply.usage.prompt < CONTEXT // 4
+
+
+def test_faults_before_a_real_model(like_llama, server, tmp_path):
+    faults = ["reset", "pass", "429", "cut JSON", "close in body", "twice", "500", "garbage"]
+    proxy = FaultProxy(f"{server}/v1", faults)
+    try:
+        engine, ledger = like_llama(base_url=proxy.url, retries=8), Ledger(tmp_path)
+        calls = [
+            Call(PAIRWISE_CHOICE, dict(zip(("query", "first", "second"), texts, strict=True)), "i")
+            for texts in zip(DOCUMENTS, DOCUMENTS[1:], DOCUMENTS[2:], strict=False)
+        ]
+        with ledger.session(engine, "judge", "p") as session:
+            outcomes = session.ask(calls, lambda c, text: parse_reply(c.task, c.inputs, text))
+        assert {outcome.status for outcome in outcomes} == {"ok"}
+        assert ledger.frame().height == len(calls)
+        assert {seen.fault for seen in proxy.log} >= set(faults)
+        ((_, straight),) = like_llama().answer(calls[:1])
+        value = parse_reply(PAIRWISE_CHOICE, calls[0].inputs, straight.text)
+        assert outcomes[0].value == pytest.approx(value, abs=0.3)
+    finally:
+        proxy.close()

@@ -1,152 +1,23 @@
-"""The openai engine against a server that plays a script: failures, replies, secrets."""
+"""The openai engine against a server that plays a script: requests, options, threads, the ledger."""
 
 import asyncio
-import json
-import logging
+import inspect
 import re
 import threading
 import time
-from collections import deque
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import polars as pl
 import pytest
+from llm_script import KEY, ask, completion, failure, gather, loops, make, make_calls
 
 from resources.engines import load_engine
 from resources.engines.background import in_background
-from resources.engines.openai import GIVE_UP_AFTER, OpenAIEngine
-from resources.engines.openai_replies import read_completion
-from saber_dagster.engines import PAIRWISE_JUDGMENT, SOLUTION_SUMMARY, TASKS, Call, call_key
+from resources.engines.openai import CONTEXT_MARGIN, OpenAIEngine
+from saber_dagster.engines import PAIRWISE_JUDGMENT, SOLUTION_SUMMARY, Call, call_key
 from saber_dagster.errors import SaberError
 from saber_dagster.ledger import Ledger, LedgerError
 from saber_dagster.replies import parse_verdict
-
-KEY = "sk-marked-3f9c"
-GOOD = "because …\n<verdict>2</verdict>"
-
-
-def completion(content=GOOD, finish="stop", usage=None, **message):
-    message = {"role": "assistant", "content": content, **message}
-    choices = [{"index": 0, "finish_reason": finish, "message": message}]
-    return 200, {}, json.dumps({"choices": choices, "usage": usage})
-
-
-def failure(status, message="no", headers=None, **fields):
-    return status, headers or {}, json.dumps({"error": {"message": message, **fields}})
-
-
-class Script:
-    """A server on a loopback port; ``steps`` are its next answers, then ``default`` for ever."""
-
-    def __init__(self):
-        self.steps = deque()
-        self.default = completion()
-        self.requests = []
-        self.times = []
-        self.active = self.most_active = 0
-        self.release = threading.Event()
-        script = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                script.requests.append((self.path, headers, body))
-                script.times.append(time.monotonic())
-                script.active += 1
-                script.most_active = max(script.active, script.most_active)
-                try:
-                    script.reply(self, body)
-                finally:
-                    script.active -= 1
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-
-    def reply(self, handler, body):
-        step = self.steps.popleft() if self.steps else self.default
-        if callable(step):
-            step = step(body)
-        if step == "hang":
-            self.release.wait(10)
-            handler.close_connection = True
-            return
-        if step == "reset":
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
-            handler.close_connection = True
-            return
-        status, headers, text = step
-        handler.send_response(status)
-        for name, value in {"Content-Type": "application/json", **headers}.items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(text.encode())))
-        handler.end_headers()
-        handler.wfile.write(text.encode())
-
-    def close(self):
-        self.release.set()
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("MARKED_KEY", KEY)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
-    script = Script()
-    yield script
-    script.close()
-
-
-def make(script, **options):
-    options = {"base_url": script.url, "api_key_env": "MARKED_KEY", "retries": 2, **options}
-    return OpenAIEngine("judge", "r1", **options)
-
-
-def make_calls(n, sample=0):
-    document = {"problem": "p", "solution": "s"}
-    return [
-        Call(
-            PAIRWISE_JUDGMENT,
-            {"query": {"problem": f"p{i}", "solution": "s"}, "first": document, "second": document},
-            f"item {i}",
-            sample,
-        )
-        for i in range(n)
-    ]
-
-
-def ask(script, n=1, **options):
-    """All replies, by position; every call must have exactly one."""
-    found = list(make(script, **options).answer(make_calls(n)))
-    assert sorted(position for position, _ in found) == list(range(n))
-    return [reply for _, reply in sorted(found, key=lambda pair: pair[0])]
-
-
-def gather(items):
-    """What came before the end, and the error that ended it."""
-    found = []
-    try:
-        for item in items:
-            found.append(item)
-    except (SaberError, KeyError) as error:
-        return found, error
-    return found, None
-
-
-def loops():
-    return [t for t in threading.enumerate() if t.name == "in_background"]
-
 
 # What is sent
 
@@ -175,14 +46,14 @@ def test_options_left_to_the_server_are_not_sent(script):
 
 def test_openai_itself_gets_the_new_name_of_the_limit():
     engine = OpenAIEngine("gpt-4.1-2025-04-14")
-    body = engine._body(make_calls(1)[0])
+    body = engine.body(make_calls(1)[0])
     assert body["max_completion_tokens"] == 4096
     assert "max_tokens" not in body
     assert engine.params(PAIRWISE_JUDGMENT)["max_tokens"] == 4096
 
 
 def test_params_hold_what_changes_an_answer_and_nothing_else():
-    base = {"model": "m", "revision": "r"}
+    base = {"model": "m", "revision": "r", "provider": "vllm"}
     call = make_calls(1)[0]
     key = call_key(OpenAIEngine(**base), call)
     same = {
@@ -203,87 +74,6 @@ def test_params_hold_what_changes_an_answer_and_nothing_else():
     }.items():
         assert call_key(OpenAIEngine(**base, **{option: value}), call) != key, option
     assert set(OpenAIEngine(**base).params(SOLUTION_SUMMARY)) == {"temperature", "max_tokens"}
-
-
-# What comes back
-
-
-def test_concurrency_is_bounded_and_replies_come_as_they_finish(script):
-    slow = threading.Event()
-
-    def answer(body):
-        if "p0" in body["messages"][1]["content"]:
-            slow.wait(5)
-        else:
-            time.sleep(0.01)
-        return completion()
-
-    script.default = answer
-    order = []
-    for position, reply in make(script, concurrency=3).answer(make_calls(9)):
-        order.append(position)
-        assert reply.status == "ok"
-        assert reply.latency > 0
-        if len(order) == 8:
-            slow.set()
-    assert order[-1] == 0
-    assert sorted(order) == list(range(9))
-    assert script.most_active == 3
-
-
-@pytest.mark.parametrize(
-    ("answer", "status", "finish"),
-    [
-        (completion(), "ok", "stop"),
-        (completion(finish="length"), "truncated", "length"),
-        (completion("", finish="length", reasoning_content="hm"), "truncated", "length"),
-        (completion(finish="content_filter"), "refused", "content_filter"),
-        (completion(None, refusal="I cannot"), "refused", "stop"),
-        (completion(""), "refused", "stop"),
-        (completion(" \n"), "refused", "stop"),
-        (completion("<think>hm"), "truncated", "stop"),
-        (completion(finish="error"), "transport_error", "error"),
-        (completion(finish=None), "ok", "stop"),
-        ((200, {}, '{"choices": []}'), "refused", "no choice"),
-        ((200, {}, '{"choices": [{"message": "?"}]}'), "refused", "stop"),
-        ((200, {}, '{"error": {"message": "upstream"}}'), "transport_error", "error"),
-        ((200, {}, '{"choices": [{"mess'), "transport_error", "error"),
-        ((200, {"Content-Type": "text/html"}, "<html>Hi</html>"), "transport_error", "error"),
-        ((200, {}, "[]"), "transport_error", "error"),
-        (completion([{"type": "text"}]), "transport_error", "error"),
-    ],
-)
-def test_status_of_an_answer(script, answer, status, finish):
-    script.steps.append(answer)
-    (reply,) = ask(script)
-    assert (reply.status, reply.finish_reason) == (status, finish)
-    assert (reply.error == "") == (status == "ok")
-
-
-@pytest.mark.parametrize(
-    ("message", "text", "reasoning"),
-    [
-        ({"content": "<think>a <verdict>1</verdict></think>\n\nb"}, "b", "a <verdict>1</verdict>"),
-        ({"content": "opened by the template</think>b"}, "b", "opened by the template"),
-        ({"content": "<think>says </think> twice</think>b"}, "b", "says </think> twice"),
-        ({"content": "<think>\n\n</think>\n\nb"}, "b", ""),
-        ({"content": "<think>no end <verdict>1</verdict>"}, "", "no end <verdict>1</verdict>"),
-        ({"content": "b", "reasoning_content": "a"}, "b", "a"),
-        ({"content": "b", "reasoning": "a"}, "b", "a"),
-        ({"content": "no tags, a < b"}, "no tags, a < b", ""),
-    ],
-)
-def test_reasoning_is_kept_apart(message, text, reasoning):
-    reply = read_completion(completion(**message)[2])
-    assert (reply.text, reply.reasoning) == (text, reasoning)
-
-
-def test_lone_surrogates_are_replaced():
-    body = (
-        r'{"choices": [{"message": {"content": "a\ud800b \ud835\udd38", "reasoning": "\udc00"}}]}'
-    )
-    reply = read_completion(body)
-    assert (reply.text, reply.reasoning) == ("a?b 𝔸", "?")
 
 
 def test_usage_and_price(script):
@@ -307,122 +97,60 @@ def test_usage_and_price(script):
     assert ask(script)[0].usage.prompt == 0
 
 
-# What may pass
+# Long inputs
 
 
-def test_retry_after_is_waited_for(script):
-    script.steps.append(failure(429, headers={"Retry-After": "0.6"}))
-    (reply,) = ask(script)
-    assert reply.status == "ok"
-    assert script.times[1] - script.times[0] >= 0.6
+def long_call(words=3000):
+    problem = {"problem": "p", "solution": "word " * words}
+    inputs = {"query": {"problem": "q", "solution": "s"}, "first": problem, "second": problem}
+    return Call(PAIRWISE_JUDGMENT, inputs, "long")
 
 
-@pytest.mark.parametrize("step", [failure(500), failure(408), failure(409), failure(503), "reset"])
-def test_a_failure_that_passes_is_not_seen(script, step):
-    script.steps.extend([step, step])
-    assert [r.status for r in ask(script)] == ["ok"]
-    assert len(script.requests) == 3
+def test_a_long_call_is_cut_to_the_context_less_the_reply(script):
+    options = {"context_tokens": 2000, "max_tokens": 500, "structured": "off"}
+    engine = make(script, **options)
+    short, cut = make_calls(1)[0], long_call()
+    replies = dict(engine.answer([short, cut]))
+    assert [replies[n].truncated_input for n in (0, 1)] == [False, True]
+    sent = {
+        len(body["messages"][-1]["content"]): body["messages"] for _, _, body in script.requests
+    }
+    tokens = sum(engine.count_tokens(message["content"]) for message in sent[max(sent)])
+    assert 1200 < tokens <= 2000 - 500 - CONTEXT_MARGIN
+    assert engine.messages(short) == make(script, structured="off").messages(short)
+    longer = make(script, **{**options, "context_tokens": 50_000})
+    assert call_key(longer, short) == call_key(engine, short)
+    assert call_key(longer, cut) != call_key(engine, cut)
 
 
-def test_a_burst_of_failures_loses_no_call(script):
-    script.steps.extend([failure(500), "reset", failure(429, headers={"Retry-After": "0.02"})] * 3)
-    replies = ask(script, n=20, retries=9, concurrency=6)
-    assert {r.status for r in replies} == {"ok"}
-    assert len(script.requests) == 29
+def test_a_context_that_leaves_no_room_names_the_options():
+    engine = OpenAIEngine("m", "r", context_tokens=4000)
+    with pytest.raises(
+        SaberError, match=r"context_tokens is 4000.*max_tokens of pairwise_judgment"
+    ):
+        engine.messages(make_calls(1)[0])
 
 
-@pytest.mark.parametrize(
-    ("step", "text"),
-    [
-        (failure(503, "overloaded"), "overloaded"),
-        ("reset", "RemoteProtocolError"),
-        ("hang", "timed out"),
-    ],
-)
-def test_a_failure_that_stays_is_a_transport_error(script, step, text):
-    script.default = step
-    (reply,) = ask(script, timeout_s=0.1)
-    assert (reply.status, reply.finish_reason, reply.text) == ("transport_error", "error", "")
-    assert text in reply.error
-    assert len(script.requests) == 3
+def test_a_tokenizer_that_is_missing_is_named_when_it_is_needed(tmp_path):
+    missing = str(tmp_path / "tokenizer.json")
+    engine = OpenAIEngine("m", "r", context_tokens=6000, tokenizer=missing)
+    with pytest.raises(SaberError, match=re.escape(missing)):
+        engine.messages(long_call())
 
 
-def test_nobody_listens():
-    engine = OpenAIEngine("m", "r", base_url="http://127.0.0.1:9/v1", retries=0)
-    ((_, reply),) = engine.answer(make_calls(1))
-    assert reply.status == "transport_error"
-    assert "ConnectError" in reply.error
+# Limits of the account
 
 
-def test_a_dead_server_stops_the_batch_early(script):
-    script.default = failure(503)
-    found, error = gather(make(script, retries=0, concurrency=2).answer(make_calls(500)))
-    assert isinstance(error, SaberError)
-    assert re.search(
-        "calls in a row did not get through .* See whether the server is up", str(error)
-    )
-    assert GIVE_UP_AFTER <= len(found) <= GIVE_UP_AFTER + 2
-    assert {reply.status for _, reply in found} == {"transport_error"}
-
-
-# What stops
-
-
-@pytest.mark.parametrize(
-    ("step", "words"),
-    [
-        (failure(401, f"bad key {KEY}"), ["MARKED_KEY"]),
-        (failure(403, "your region"), ["MARKED_KEY", "judge", "your region"]),
-        (failure(404, "no such model"), ["'judge'", "http://127.0.0.1", "base_url", "/v1"]),
-        (failure(402, "pay"), ["no credit"]),
-        (failure(429, "quota", {"Retry-After": "0.01"}, code="insufficient_quota"), ["no credit"]),
-        (
-            failure(400, "temperature not supported"),
-            ["temperature not supported", "temperature: null"],
-        ),
-        (failure(400, "9031 tokens", type="exceed_context_size_error"), ["item", "skip_too_long"]),
-        (failure(400, "This model's maximum context length is 8192 tokens."), ["--max-model-len"]),
-    ],
-)
-def test_what_no_retry_mends_stops_the_batch(script, step, words):
-    script.default = step
-    with pytest.raises(SaberError) as caught:
-        list(make(script, concurrency=2).answer(make_calls(30)))
-    for word in words:
-        assert word in str(caught.value)
-    assert len(script.requests) <= 2 * 3
-    assert not loops()
-
-
-def test_calls_in_flight_are_kept_when_another_stops_the_batch(script):
-    stopped = threading.Event()
-
-    def answer(body):
-        if "p1\n" in body["messages"][1]["content"]:
-            stopped.set()
-            return failure(404)
-        stopped.wait(5)
-        time.sleep(0.1)
-        return completion()
-
-    script.default = answer
-    found, error = gather(make(script, concurrency=2).answer(make_calls(10)))
-    assert "does not know model" in str(error)
-    assert [position for position, _ in found] == [0]
-
-
-def test_a_call_that_is_too_long_can_be_left_unanswered(script):
-    script.steps.append(failure(400, "maximum context length is 8 tokens"))
-    replies = ask(script, n=2, concurrency=1, skip_too_long=True)
-    assert [(r.status, r.finish_reason) for r in replies] == [
-        ("truncated", "context_length"),
-        ("ok", "stop"),
-    ]
-
-
-def test_a_filtered_call_is_refused(script):
-    script.steps.append(failure(400, "The prompt was filtered", code="content_filter"))
-    assert [r.status for r in ask(script, n=2, concurrency=1)] == ["refused", "ok"]
+def test_tokens_a_minute_are_estimated_and_then_corrected(script):
+    script.default = completion(usage={"prompt_tokens": 2000, "completion_tokens": 1000})
+    engine = make(script, tokens_per_minute=60 * 3000, max_tokens=1000)
+    start = time.monotonic()
+    ask_all = list(engine.answer(make_calls(5)))
+    assert len(ask_all) == 5
+    assert time.monotonic() - start > 1.5  # 15,000 tokens at 3,000 a second, of which 3,000 at once
+    call = make_calls(1)[0]
+    prompt = sum(engine.count_tokens(message["content"]) for message in engine.messages(call))
+    assert engine.request(call).tokens == prompt + 1000
 
 
 # Options
@@ -443,12 +171,24 @@ def test_a_filtered_call_is_refused(script):
         ({"revision": "r", "extra_body": {"stream": True}}, "stream"),
         ({"revision": "r", "price_per_million": {"prompt": 1}}, "completion"),
         ({"revision": "r", "temprature": 1}, "temprature"),
+        ({"revision": "r", "price_per_million": {"prompt": -1, "completion": 1}}, "prompt is -1"),
+        ({"revision": "r", "requests_per_minute": 0}, "requests_per_minute"),
+        ({"revision": "r", "context_tokens": -5}, "context_tokens"),
+        ({"revision": "r", "api": "completions"}, "chat, responses"),
+        ({"revision": "r", "structured": "yes"}, "json_schema"),
+        ({"revision": "r", "provider": "azure"}, "llama.cpp"),
         ({"revision": "r", "extra_body": {"a": {1, 2}}}, "extra_body"),
     ],
 )
 def test_wrong_options(options, text):
     with pytest.raises(SaberError, match=re.escape(text)):
         load_engine("openai", {"model": "judge", **options})
+
+
+def test_every_option_is_in_the_docs():
+    text = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
+    options = set(inspect.signature(OpenAIEngine).parameters)
+    assert {name for name in options if f"`{name}`" not in text} == set()
 
 
 @pytest.mark.parametrize(
@@ -460,48 +200,30 @@ def test_a_dated_name_is_its_own_revision(model, revision):
     assert OpenAIEngine(model, "other").revision == "other"
 
 
-# Secrets
-
-
-def test_the_key_stays_in_its_variable(script, caplog):
-    caplog.set_level(logging.DEBUG)
-    engine = make(script, retries=0)
-    shown = [repr(engine), str(vars(engine)), *(str(engine.params(task)) for task in TASKS)]
-    for step in (
-        failure(401, f"wrong: {KEY}"),
-        failure(403, f"wrong: {KEY}"),
-        failure(400, KEY),
-        failure(500, f"saw {KEY}"),
-        (200, {}, f"not JSON: {KEY}"),
-    ):
-        script.default = step
-        replies, error = gather(engine.answer(make_calls(1)))
-        shown += [str(replies), str(error), repr(error)]
-        assert error is None or (error.__context__, error.__cause__) == (None, None)
-    shown.append(caplog.text)
-    assert "".join(shown).count("***") >= 5
-    assert KEY not in "".join(shown)
-    assert script.requests[0][1]["authorization"] == f"Bearer {KEY}"
-
-
-@pytest.mark.parametrize(("value", "text"), [(None, "not set"), (" \n", "not set"), ("ké", "anew")])
-def test_a_missing_or_broken_key_stops_before_the_first_call(script, monkeypatch, value, text):
-    monkeypatch.delenv("MARKED_KEY")
-    if value is not None:
-        monkeypatch.setenv("MARKED_KEY", value)
-    with pytest.raises(SaberError, match=f"MARKED_KEY.*{text}"):
-        list(make(script).answer(make_calls(1)))
-    assert not script.requests
-
-
-def test_the_key_of_openai_goes_to_no_other_server(script, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_ADMIN_KEY", KEY)
-    ask(script, api_key_env=None)
-    assert KEY not in str(script.requests[0][1])
-
-
 # Threads
+
+
+def test_concurrency_is_bounded_and_replies_come_as_they_finish(script):
+    slow = threading.Event()
+
+    def answer(body):
+        if "p0" in body["messages"][1]["content"]:
+            slow.wait(5)
+        else:
+            time.sleep(0.01)
+        return completion()
+
+    script.default = answer
+    order = []
+    for position, reply in make(script, concurrency=3).answer(make_calls(9)):
+        order.append(position)
+        assert reply.status == "ok"
+        assert reply.latency > 0
+        if len(order) == 8:
+            slow.set()
+    assert order[-1] == 0
+    assert sorted(order) == list(range(9))
+    assert script.most_active == 3
 
 
 def test_closing_early_cancels_what_is_left(script):
