@@ -9,11 +9,15 @@ from pydantic import Field
 from saber_dagster.engines import Engine, PromptRef
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import canonical_json
+from saber_dagster.judging import TASK_OF_ASK
 from saber_dagster.plugins import PREFIX, call_user, lacking, load_class, make, text_of
+from saber_dagster.settings import Judge
 
 BUILT_IN = {
     "embedded": "resources.engines.embedded:EmbeddedEngine",
     "openai": "resources.engines.openai:OpenAIEngine",
+    "openai_batch": "resources.engines.openai_batch:BatchEngine",
+    "vllm": "resources.engines.vllm:VLLMEngine",
 }
 """Built-in engines: name → ``module:Class``. Nothing is imported before it is used."""
 
@@ -24,7 +28,7 @@ def load_engine(engine: str, options: dict[str, Any]) -> Engine:
     """Make an engine from its name in the settings.
 
     Args:
-        engine: ``embedded``, ``openai``, or ``python:package.module:Class``.
+        engine: a key of :data:`BUILT_IN`, or ``python:package.module:Class``.
         options: keyword arguments of the engine's class.
 
     Raises:
@@ -46,6 +50,53 @@ def load_engine(engine: str, options: dict[str, Any]) -> Engine:
     for member in ("model", "revision"):
         text_of(made, member, what)
     return cast(Engine, made)
+
+
+def judge_options(judge: Judge) -> dict[str, Any]:
+    """The options of a judge's engine, its prompt among them."""
+    if judge.prompt is None:
+        return judge.options
+    prompts = {**judge.options.get("prompts", {}), TASK_OF_ASK[judge.ask]: judge.prompt}
+    return {**judge.options, "prompts": prompts}
+
+
+def judge_engine(judge: Judge) -> Engine:
+    """Make a judge's engine and see that it can be asked as the judge's entry says.
+
+    Raises:
+        SaberError: as :func:`load_engine` does, and if the engine cannot answer the judge's way to
+            ask; the message names the ways that it can.
+    """
+    entry = f"judge {judge.slug}"
+    try:
+        engine = load_engine(judge.engine, judge_options(judge))
+    except SaberError as error:
+        if judge.prompt is not None and "no option 'prompts'" in str(error):
+            raise SaberError(
+                f"{entry}: engine {judge.engine} has no prompts that could be changed; take"
+                f" `prompt: {judge.prompt}` out of judges.yaml"
+            ) from error
+        raise SaberError(f"{entry}: {error}") from error
+    try:
+        engine_identity(engine, TASK_OF_ASK[judge.ask])
+    except SaberError as error:
+        able = [ask for ask, task in TASK_OF_ASK.items() if _takes(engine, task)]
+        if judge.ask in able or judge.prompt is not None:
+            raise SaberError(f"{entry}: {error}") from error
+        ways = f"It can be asked by {', '.join(able)}" if able else "It takes no judge's question"
+        raise SaberError(
+            f"{entry}: engine {judge.engine} cannot be asked by {judge.ask} ({error}). {ways}; change"
+            " `ask` in judges.yaml"
+        ) from error
+    return engine
+
+
+def _takes(engine: Engine, task: str) -> bool:
+    try:
+        call_user("engine", "prompt", engine.prompt, task)
+    except SaberError:
+        return False
+    return True
 
 
 def engine_identity(engine: Engine, task: str) -> dict[str, Any]:

@@ -44,6 +44,8 @@ _MEMOS = 4096
 class EmbeddedEngine:
     """An :class:`saber_dagster.engines.Engine` of words and vectors: a baseline, not an LLM."""
 
+    free = True
+
     def __init__(self) -> None:
         self._compiled = _ByIdentity(compile_candidates)
         self._hashed = _ByIdentity(lambda value: sha256_hex(canonical_json(value)))
