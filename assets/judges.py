@@ -1,13 +1,15 @@
-"""One lane per judge: tournament rounds → rating prior → ratings → benchmark."""
+"""One lane per judge: tournament rounds → rating prior → judge card; ratings → benchmark."""
 
 from dataclasses import dataclass
 
 import dagster as dg
 import polars as pl
 
-from assets.annotation import call_metadata, engine_facts
+from assets.annotation import engine_facts
+from assets.calls import audit_metadata, audit_tags, game_metadata
 from assets.candidates import CandidateAssets
 from assets.game_checks import game_checks
+from assets.judge_card import judge_card_asset
 from assets.pictures import picture
 from assets.rules import (
     BALANCE,
@@ -22,16 +24,17 @@ from assets.rules import (
     SCALE,
 )
 from assets.stage import CheckRule, Made, Site, stage
-from resources.engines import engine_identity, load_engine
+from resources.engines import engine_identity, judge_engine
 from saber_dagster.contracts import TABLES
-from saber_dagster.engines import PAIRWISE_JUDGMENT
-from saber_dagster.judging import pairwise_judge
+from saber_dagster.judge_card import first_shown_preferred
+from saber_dagster.judging import TASK_OF_ASK, make_judge
 from saber_dagster.leaderboard import caution
 from saber_dagster.plots.judging import rank_curves_figure, ratings_figure, rounds_figure
 from saber_dagster.rating_prior import RatingPrior, estimate_prior
 from saber_dagster.ratings import connectivity, rate
 from saber_dagster.rules import judging as rules
 from saber_dagster.rules.base import Violation
+from saber_dagster.run_metadata import call_metadata
 from saber_dagster.settings import Judge
 from saber_dagster.tournament import run_tournament
 
@@ -46,6 +49,7 @@ class JudgeLane:
     """What stands beside its figures; empty for a judge that is a language model."""
     tournament_rounds: dg.AssetsDefinition
     rating_prior: dg.AssetsDefinition
+    judge_card: dg.AssetsDefinition
     ratings: dg.AssetsDefinition
     benchmark: dg.AssetsDefinition
 
@@ -58,7 +62,8 @@ def judge_resource(judge: Judge) -> str:
 def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLane:
     """The assets of one judge."""
     settings = site.settings
-    engine = load_engine(judge.engine, judge.options)
+    engine = judge_engine(judge)
+    generates = judge.ask == "generate"
     warning = caution(judge.engine)
     group = f"judge_{judge.slug}".replace("-", "_")
     tags = {"saber/judge": judge.slug, "saber/model": engine.model}
@@ -67,13 +72,13 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         site,
         ["judge", judge.slug, "tournament_rounds"],
         table="judgments",
-        version="1",
+        version="2",
         description=f"{TABLES['judgments'].description} {warning}".rstrip(),
         group=group,
         inputs={"candidate_sets": candidates.candidate_sets, "release": candidates.release},
         partitions=site.by_query,
-        reads=["seed", "tournament", "ledger.reasks"],
-        identity=engine_identity(engine, PAIRWISE_JUDGMENT),
+        reads=["seed", "tournament" if generates else "tournament.rounds", "ledger.reasks"],
+        identity=[judge.ask, engine_identity(engine, TASK_OF_ASK[judge.ask])],
         kinds=["llm"],
         resources=[judge_resource(judge), "ledger"],
         pool=f"judge_{judge.slug}",
@@ -99,26 +104,22 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
                 query_candidates,
                 settings.tournament.rounds,
                 settings.seed,
-                pairwise_judge(session.ask, texts_by_id(release)),
-                settings.tournament.both_orders,
+                make_judge(judge.ask, session.ask, texts_by_id(release)),
+                settings.tournament.both_orders and generates,
             )
         graph = connectivity(judgments, query_candidates)
-        judged = judgments.filter(pl.col("outcome").is_not_null())
-        first = judged.with_columns(
-            pl.when(pl.col("shown_first") == pl.col("doc_a"))
-            .then(pl.col("outcome"))
-            .otherwise(1.0 - pl.col("outcome"))
-            .alias("first")
-        )["first"].mean()
+        first = first_shown_preferred(judgments).value
         return Made(
             judgments,
             {
                 "engine": engine.model,
                 "queries": len(query_candidates),
                 "games": judgments.height,
-                "share_first_shown_preferred": 0.5 if first is None else float(str(first)),
+                **({} if first is None else {"first_shown_preferred": first}),
                 "not_strongly_connected": graph.filter(~pl.col("strongly_connected")).height,
                 **call_metadata(session.counts),
+                **audit_metadata(site, context, engine, TASK_OF_ASK[judge.ask]),
+                **game_metadata(judgments, release, judge.slug),
                 **picture(
                     site,
                     context,
@@ -142,13 +143,14 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
                 OUTCOMES.verdict(rules.failures_have_no_outcome(judgments, release)),
                 BALANCE.verdict(rules.order_shown_is_balanced(judgments)),
             ],
+            audit_tags(engine, TASK_OF_ASK[judge.ask]),
         )
 
     @stage(
         site,
         ["judge", judge.slug, "rating_prior"],
         table="rating_prior",
-        version="1",
+        version="2",
         group=group,
         inputs={"tournament_rounds": tournament_rounds},
         reads=["ratings"],
@@ -168,17 +170,20 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
             {
                 "prior_precision": prior.prior_precision,
                 "position_log_odds": prior.position,
+                "dispersion": prior.dispersion,
                 "at_bound": ", ".join(prior.at_bound) or "no",
                 "iterations": prior.iterations,
             },
             [PRIOR_SETTLED.verdict(unsettled)],
         )
 
+    judge_card = judge_card_asset(site, judge, tournament_rounds, rating_prior, candidates.release)
+
     @stage(
         site,
         ["judge", judge.slug, "ratings"],
         table="ratings",
-        version="1",
+        version="2",
         description=f"{TABLES['ratings'].description} {warning}".rstrip(),
         group=group,
         inputs={
@@ -275,7 +280,14 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         )
 
     return JudgeLane(
-        judge.slug, engine.revision, warning, tournament_rounds, rating_prior, ratings, benchmark
+        judge.slug,
+        engine.revision,
+        warning,
+        tournament_rounds,
+        rating_prior,
+        judge_card,
+        ratings,
+        benchmark,
     )
 
 

@@ -185,6 +185,19 @@ PRIOR_SETTLED = Rule(
     " its upper one a judge without preferences; a position at its bound, one that always names one"
     " side. ratings.prior_precision fixes the first",
 )
+FIRST_PLACE = Rule(
+    "first_place_is_fair",
+    "The document shown first is preferred in about half of the answers.",
+    blocking=False,
+    remedy="ask in both orders (tournament.both_orders, or ask: choice_logprobs in judges.yaml), which"
+    " takes the place out of the outcomes; or take a better judge",
+)
+ORDERS_AGREE = Rule(
+    "orders_agree",
+    "At most a quarter of the pairs have another winner in the other order.",
+    blocking=False,
+    remedy="such a judge sees little difference; play more rounds, or take a better judge",
+)
 RATED = Rule("every_candidate_is_rated", "The ratings are of the candidates, all of them.")
 SCALE = Rule("ratings_span_the_scale", "The ratings of a query reach from 0 to 5, or all are 2.5.")
 RATING_RANKS = Rule("ranks_follow_ratings", "Ranks are 1 to n by rating descending, then id.")

@@ -12,7 +12,7 @@ and offset); Ford, "Solution of a ranking problem from binary comparisons", 1957
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,10 @@ class Games:
     def losses(self) -> Floats:
         """Weighted sum of each item's lost outcomes, shape (n,)."""
         return self.sum_by_item(self.weight * (1.0 - self.outcome), self.weight * self.outcome)
+
+    def weighted(self, factor: float) -> "Games":
+        """The same games, each counting ``factor`` times as often."""
+        return replace(self, weight=self.weight * factor)
 
     def sum_by_item(self, to_first: Floats, to_second: Floats) -> Floats:
         """Add one value per game to its first and one to its second item, shape (n,)."""
@@ -263,7 +267,8 @@ def _climb(
 ) -> tuple[Floats, float]:
     """Halve the Newton step until it gains a share of what the gradient promises."""
     promise = float(gradient @ step)
-    rounding = 1e-13 * (1.0 + abs(value))
+    margin = np.abs(games.margins(theta, position))
+    rounding = 1e-13 * (1.0 + abs(value)) + 1e-15 * float(games.weight @ margin)
     length = 1.0
     while True:
         moved = theta + length * step

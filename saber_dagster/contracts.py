@@ -206,6 +206,28 @@ TABLES: dict[str, Table] = {
                 "weight": Column(pl.Float64, "weight in the rating's likelihood", low=0.0),
                 "status": _STATUS,
                 "call_keys": Column(TEXTS, "ledger keys of the game's calls"),
+                "as_shown": _score(
+                    "preference for doc_a in the order shown; empty if the game failed or its"
+                    " documents were judged one by one",
+                    nullable=True,
+                ),
+                "swapped": _score(
+                    "preference for doc_a in the other order; empty if it was not asked",
+                    nullable=True,
+                ),
+            },
+        ),
+        Table(
+            "judge_card",
+            "What a judge's games say of the judge: failures, position effect, contradictions.",
+            ("statistic",),
+            {
+                "statistic": _text("what was measured; docs/judges.md explains each"),
+                "value": Column(pl.Float64, "the figure; empty if nothing tells it", nullable=True),
+                "low": Column(pl.Float64, "lower end of a 95 % interval", nullable=True),
+                "high": Column(pl.Float64, "upper end of a 95 % interval", nullable=True),
+                "n": Column(pl.Int64, "how many cases it is from", low=0),
+                "note": _text("what the cases are"),
             },
         ),
         Table(
@@ -222,6 +244,9 @@ TABLES: dict[str, Table] = {
                 "converged": Column(pl.Boolean, "the estimate converged"),
                 "n_queries": Column(pl.Int64, "queries with games", low=0),
                 "n_games": Column(pl.Int64, "games that count", low=0),
+                "dispersion": Column(
+                    pl.Float64, "scatter of outcomes; 1 for verdicts", low=0.0, high=1.0
+                ),
             },
         ),
         Table(

@@ -5,7 +5,8 @@ Empirical Bayes: λ and β maximize the Laplace log evidence of all queries,
     L(λ, β) = Σ_q [ ℓ_q(θ̂_q) - λ/2 ‖θ̂_q‖² + n_q/2 ln λ - 1/2 ln det H_q ],
 
 with θ̂_q the posterior mode and H_q the negative Hessian there (see :mod:`.bradley_terry`); β has a
-flat prior. λ sets the scale of the ratings and the width of their intervals.
+flat prior. Each game counts 1/φ times (see :mod:`.dispersion`). λ sets the scale of the ratings and
+the width of their intervals.
 
 The Laplace approximation needs games: in simulations with 30 to 60 candidates (spread 1.5 logits,
 β = 0.6) the mean of λ over its true value was 1.0 at 20 rounds, 1.1 at 10 and 2.4 at 6.
@@ -26,6 +27,7 @@ from scipy.special import expit
 
 from saber_dagster.bradley_terry import Floats, Games, fit, judged_games
 from saber_dagster.contracts import TABLES
+from saber_dagster.dispersion import dispersion
 from saber_dagster.errors import SaberError
 
 PRECISION_BOUNDS = (1e-4, 1e3)
@@ -50,12 +52,14 @@ class RatingPrior:
     Attributes:
         prior_precision: λ in 1 / logit², 6 significant digits.
         position: β in logits, 6 significant digits; positive if the judge favours the first shown.
-        position_error: Laplace standard error of β at this λ, in logits.
+        position_error: Laplace standard error of β at this λ, in logits; 0 where β is 0 because no
+            game was judged in one order alone.
         log_evidence: L at the estimate.
         iterations: steps of the search.
         converged: always True; :func:`estimate_prior` raises otherwise.
         n_queries: queries with games that count.
         n_games: games that count.
+        dispersion: φ; 1 for a judge that gives verdicts.
     """
 
     prior_precision: float
@@ -66,6 +70,7 @@ class RatingPrior:
     converged: bool
     n_queries: int
     n_games: int
+    dispersion: float = 1.0
 
     @property
     def at_bound(self) -> tuple[str, ...]:
@@ -171,7 +176,9 @@ def log_evidence(
 def estimate_prior(judgments: pl.DataFrame, prior_precision: float | None = None) -> RatingPrior:
     """Estimate λ and β from all games of a judge.
 
-    Candidates without games that count do not matter: they add nothing to the evidence.
+    Candidates without games that count do not matter: they add nothing to the evidence. β is 0 where
+    every game was judged in both orders or document by document: the place cannot have mattered, and
+    games that any β fits would leave it anywhere.
 
     Args:
         judgments: frame of the ``judgments`` table, all queries of the judge, rows in any order.
@@ -186,7 +193,10 @@ def estimate_prior(judgments: pl.DataFrame, prior_precision: float | None = None
             f"none of {judgments.height} games has an outcome, so no rating can be estimated. "
             "Look at the status column of the judgments for the reason"
         )
+    scatter = dispersion(queries)
+    queries = [games.weighted(1.0 / scatter) for games in queries]
     low, high = (math.log(bound) for bound in PRECISION_BOUNDS)
+    reach = POSITION_BOUND if _has_order(judgments) else 0.0
     if prior_precision is not None:
         least, most = PRECISION_BOUNDS
         if not least <= prior_precision <= most:
@@ -194,22 +204,27 @@ def estimate_prior(judgments: pl.DataFrame, prior_precision: float | None = None
                 f"ratings.prior_precision is {prior_precision}; set it between {least} and {most}"
             )
         low = high = math.log(prior_precision)
-    point, found, steps = _maximum(
-        queries, np.array([low, -POSITION_BOUND]), np.array([high, POSITION_BOUND])
-    )
+    point, found, steps = _maximum(queries, np.array([low, -reach]), np.array([high, reach]))
     precision = prior_precision or _bounded(math.exp(point[0]), *PRECISION_BOUNDS)
-    position = _bounded(float(point[1]), -POSITION_BOUND, POSITION_BOUND)
+    position = _bounded(float(point[1]), -reach, reach)
     evidence = log_evidence(queries, precision, position, found.modes)
     return RatingPrior(
         prior_precision=precision,
         position=position,
-        position_error=_significant(evidence.position_information**-0.5),
+        position_error=_significant(evidence.position_information**-0.5) if reach else 0.0,
         log_evidence=round(evidence.value, 3),
         iterations=steps,
         converged=True,
         n_queries=len(queries),
         n_games=sum(games.outcome.size for games in queries),
+        dispersion=scatter,
     )
+
+
+def _has_order(judgments: pl.DataFrame) -> bool:
+    """Whether some game was judged in the order shown alone."""
+    one_order = pl.col("as_shown").is_not_null() & pl.col("swapped").is_null()
+    return not judgments.filter(one_order).is_empty()
 
 
 def _maximum(queries: Sequence[Games], low: Floats, high: Floats) -> tuple[Floats, Evidence, int]:

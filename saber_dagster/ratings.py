@@ -58,7 +58,8 @@ def rate(
     table = TABLES["ratings"]
     frames = [table.empty()]
     for query, docs, games in judged_games(judgments, _sorted(query_candidates)):
-        result = fit(games, prior.prior_precision, prior.position)
+        counted = games.weighted(1.0 / prior.dispersion)
+        result = fit(counted, prior.prior_precision, prior.position)
         strength = _rounded(result.log_strength)
         frames.append(
             pl.DataFrame(

@@ -42,11 +42,15 @@ class GameResult:
         preference: for ``doc_a``, in [0, 1], whichever was shown first; None if the call failed.
         status: ``ok``, or the final status of the call that failed.
         call_keys: ledger keys of the calls behind the result.
+        as_shown: the preference in the game's own order, where an order was shown.
+        swapped: the preference in the other order, where it was asked as well.
     """
 
     preference: float | None
     status: str
     call_keys: tuple[str, ...] = ()
+    as_shown: float | None = None
+    swapped: float | None = None
 
 
 Judge = Callable[[Sequence[Game]], Sequence[GameResult]]
@@ -120,6 +124,8 @@ def run_tournament(
                     1.0,
                     result.status,
                     list(result.call_keys),
+                    result.as_shown,
+                    result.swapped,
                 )
             )
     table = TABLES["judgments"]
@@ -167,7 +173,8 @@ def _mean(shown: GameResult, mirrored: GameResult) -> GameResult:
     if shown.preference is None or mirrored.preference is None:
         failed = shown if shown.preference is None else mirrored
         return GameResult(None, failed.status, keys)
-    return GameResult((shown.preference + mirrored.preference) / 2, "ok", keys)
+    mean = (shown.preference + mirrored.preference) / 2
+    return GameResult(mean, "ok", keys, shown.preference, mirrored.preference)
 
 
 def _score(standing: _Standing, game: Game, preference: float | None) -> None:

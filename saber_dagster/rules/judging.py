@@ -1,6 +1,7 @@
 """Rules of a judge's lane: games, ratings, benchmark."""
 
 import math
+from typing import Any
 
 import polars as pl
 
@@ -10,6 +11,10 @@ _PAIR = ("query_id", "doc_id")
 _GAME = ("query_id", "doc_a", "doc_b")
 _DEVIATIONS = 4.0
 """A share this many standard deviations from one half is no chance: 1 in 16,000."""
+FAIR = 0.1
+"""How far from one half the share of answers for the document shown first may surely be."""
+MOST_FLIPS = 0.25
+"""Share of the pairs whose two orders may disagree."""
 
 
 def rounds_are_complete(
@@ -91,6 +96,32 @@ def order_shown_is_balanced(judgments: pl.DataFrame) -> list[Violation]:
         return []
     what = f"of {n:,} games showed the smaller id first ({first / n:.1%}, about half is expected)"
     return [Violation(what, first)]
+
+
+def first_place_is_fair(card: pl.DataFrame) -> list[Violation]:
+    """Answers name the document shown first about as often as the other.
+
+    It fails where the whole interval of the share lies more than :data:`FAIR` from one half.
+    """
+    share = _statistic(card, "first_shown_preferred")
+    if share["low"] is None or not (share["low"] > 0.5 + FAIR or share["high"] < 0.5 - FAIR):
+        return []
+    count = round(share["value"] * share["n"])
+    what = f"of {share['n']:,} answers name the document shown first ({share['value']:.1%})"
+    return [Violation(what, count)]
+
+
+def orders_agree(card: pl.DataFrame) -> list[Violation]:
+    """Pairs asked in both orders are mostly answered alike."""
+    flips = _statistic(card, "flip_rate")
+    if flips["value"] is None or flips["value"] <= MOST_FLIPS:
+        return []
+    count = round(flips["value"] * flips["n"])
+    return [Violation(f"of {flips['n']:,} pairs have another winner in the other order", count)]
+
+
+def _statistic(card: pl.DataFrame, name: str) -> dict[str, Any]:
+    return card.row(by_predicate=pl.col("statistic") == name, named=True)
 
 
 def every_candidate_is_rated(ratings: pl.DataFrame, candidates: pl.DataFrame) -> list[Violation]:

@@ -12,10 +12,10 @@ DOCS = ["a", "b", "c", "d"]
 
 def checks(*games, docs=DOCS):
     """Checks of games (doc_a, doc_b, outcome or the status of a failure)."""
-    rows = [
-        ("q", n, a, b, a, *((None, 1.0, got) if isinstance(got, str) else (got, 1.0, "ok")), ["k"])
-        for n, (a, b, got) in enumerate(games, 1)
-    ]
+    rows = []
+    for n, (a, b, got) in enumerate(games, 1):
+        judged = (None, 1.0, got) if isinstance(got, str) else (got, 1.0, "ok")
+        rows.append(("q", n, a, b, a, *judged, ["k"], None, None))
     judgments = pl.DataFrame(rows, schema=TABLES["judgments"].schema, orient="row")
     made = game_checks(judgments, connectivity(judgments, {"q": docs}))
     return {check.name: check for check in made}

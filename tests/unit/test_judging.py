@@ -1,9 +1,29 @@
+import math
+from pathlib import Path
+
 import pytest
 
-from saber_dagster.engines import PAIRWISE_JUDGMENT, Reply
+from resources.engines import judge_engine
+from saber_dagster.engines import (
+    ORDINAL_JUDGMENT,
+    PAIRWISE_CHOICE,
+    PAIRWISE_JUDGMENT,
+    RELEVANCE_CHOICE,
+    Call,
+    Reply,
+)
 from saber_dagster.errors import SaberError
-from saber_dagster.judging import HOPELESS_BATCH, pairwise_judge
+from saber_dagster.judging import (
+    HOPELESS_BATCH,
+    LOG_ODDS_BOUND,
+    TASK_OF_ASK,
+    guess,
+    make_judge,
+)
 from saber_dagster.ledger import Ledger, LedgerError
+from saber_dagster.rating_prior import estimate_prior
+from saber_dagster.ratings import rate
+from saber_dagster.settings import Judge
 from saber_dagster.tournament import Game, GameResult, run_tournament
 
 TEXTS = {doc: (f"problem {doc}", f"solution {doc}") for doc in ("q", "a", "b")}
@@ -18,7 +38,7 @@ def judge(tmp_path, scripted_engine):
     def of(script, *games):
         engine = scripted_engine(script)
         with Ledger(tmp_path).session(engine, "judge", "algebra|s00") as session:
-            return list(pairwise_judge(session.ask, TEXTS)(games)), engine.asked
+            return list(make_judge("generate", session.ask, TEXTS)(games)), engine.asked
 
     return of
 
@@ -92,7 +112,9 @@ def play(tmp_path, scripted_engine):
         engine = scripted_engine(script)
         try:
             with Ledger(tmp_path).session(engine, "judge", "p") as session:
-                frame = run_tournament({"q": docs}, rounds, 0, pairwise_judge(session.ask, texts))
+                frame = run_tournament(
+                    {"q": docs}, rounds, 0, make_judge("generate", session.ask, texts)
+                )
             return frame, engine.asked
         except SaberError as error:
             return str(error), engine.asked
@@ -108,7 +130,7 @@ def test_a_judge_without_a_single_verdict_is_stopped_after_the_first_round(play,
 
     message, asked = play(script, HOPELESS_BATCH)
     assert len(asked) == HOPELESS_BATCH
-    assert "no verdict on any of 10 games (1 parse_error, 9 truncated; the first: " in message
+    assert "no answer to any of 10 calls (1 parse_error, 9 truncated; the first: " in message
     assert "<verdict>1</verdict>" in message or "cut at 16 tokens" in message
     assert "saber ledger stats" in message
     assert "max_tokens" in message
@@ -126,3 +148,158 @@ def test_a_small_batch_or_a_single_verdict_lets_the_rounds_go_on(play):
 
     frame, _ = play(script, HOPELESS_BATCH, rounds=2)
     assert frame.height == 2 * HOPELESS_BATCH
+
+
+# the other ways to ask
+
+
+def logprobs(**of):
+    return "\n".join(
+        f'<logprob choice="{name[1:]}">{value}</logprob>' for name, value in of.items()
+    )
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+def ask_by(tmp_path, scripted_engine, mode, script, games, texts=TEXTS):
+    engine = scripted_engine(script)
+    with Ledger(tmp_path).session(engine, "judge", "algebra|s00") as session:
+        return list(make_judge(mode, session.ask, texts)(games)), engine.asked
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_choice_is_the_mean_of_the_log_odds_of_both_orders(tmp_path, scripted_engine, first):
+    def script(call):
+        """One place is worth 1.5; document a is worth 0.5 more than b, on both sides."""
+        odds = 1.5 + (0.5 if call.inputs["first"]["problem"] == "problem a" else -0.5)
+        return logprobs(_1=-0.25, _2=-0.25 - odds)
+
+    (result,), asked = ask_by(tmp_path, scripted_engine, "choice_logprobs", script, [game(first)])
+    assert [call.task for call in asked] == [PAIRWISE_CHOICE] * 2
+    assert result.preference == pytest.approx(sigmoid(0.5), abs=1e-9)
+    in_order = {"a": sigmoid(2.0), "b": sigmoid(-1.0)}
+    assert result.as_shown == pytest.approx(in_order[first], abs=1e-9)
+    assert result.swapped == pytest.approx(in_order["ab".replace(first, "")], abs=1e-9)
+    assert len(set(result.call_keys)) == 2
+    assert asked[0].inputs["first"]["problem"] == f"problem {first}", "the order shown comes first"
+
+
+def test_a_place_that_pulls_beyond_the_bound_still_cancels(tmp_path, scripted_engine):
+    def script(call):
+        odds = 15 + (1 if call.inputs["first"]["problem"] == "problem a" else -1)
+        return logprobs(_1=0, _2=-odds)
+
+    (result,), _ = ask_by(tmp_path, scripted_engine, "choice_logprobs", script, [game()])
+    assert result.preference == pytest.approx(sigmoid(1.0), abs=1e-9)
+
+
+def test_relevance_is_asked_once_of_each_document_however_often_it_plays(tmp_path, scripted_engine):
+    odds = {"a": 2.0, "b": -1.0, "c": 2.0}
+    texts = TEXTS | {"c": ("problem c", "")}
+
+    def script(call):
+        return logprobs(_yes=-3, _no=-3 - odds[call.inputs["document"]["problem"][-1]])
+
+    games = [game(), Game("q", 2, "a", "c", "c"), Game("q", 3, "b", "c", "b")]
+    results, asked = ask_by(tmp_path, scripted_engine, "relevance_logprobs", script, games, texts)
+    assert [call.item for call in asked] == ["q: a", "q: b", "q: c"]
+    assert {call.task for call in asked} == {RELEVANCE_CHOICE}
+    expected = [sigmoid(3.0), 0.5, sigmoid(-3.0)]
+    assert [r.preference for r in results] == [pytest.approx(x, abs=1e-9) for x in expected]
+    assert {(r.as_shown, r.swapped) for r in results} == {(None, None)}
+    assert results[0].call_keys[0] == results[1].call_keys[0]
+
+
+def test_the_higher_grade_wins_and_equal_ones_tie(tmp_path, scripted_engine):
+    texts = TEXTS | {"c": ("problem c", "")}
+    grades = {"a": "62.5", "b": "62", "c": "62"}
+
+    def script(call):
+        return f"<score>{grades[call.inputs['document']['problem'][-1]]}</score>"
+
+    games = [game(), Game("q", 1, "b", "c", "c")]
+    results, asked = ask_by(tmp_path, scripted_engine, "ordinal", script, games, texts)
+    assert [r.preference for r in results] == [1.0, 0.5]
+    assert {call.task for call in asked} == {ORDINAL_JUDGMENT}
+
+
+@pytest.mark.parametrize("mode", ["choice_logprobs", "relevance_logprobs", "ordinal"])
+def test_one_failed_call_of_two_fails_the_game_with_its_status(tmp_path, scripted_engine, mode):
+    good = {"ordinal": "<score>5</score>", "relevance_logprobs": logprobs(_yes=-1, _no=-2)}
+
+    def script(call):
+        shown = call.inputs.get("document", call.inputs.get("first"))
+        if shown["problem"] == "problem b":
+            return Reply("refused")
+        return good.get(mode, logprobs(_1=-1, _2=-2))
+
+    (result,), _ = ask_by(tmp_path, scripted_engine, mode, script, [game()])
+    assert (result.preference, result.status) == (None, "refused")
+    assert (result.as_shown, result.swapped, len(result.call_keys)) == (None, None, 2)
+
+
+def test_certain_answers_stay_inside_the_bound_and_can_be_rated(tmp_path, scripted_engine):
+    """Log-odds of 30 on each side, every document against every other."""
+    docs = [f"d{n}" for n in range(6)]
+    order = ["d3", "d0", "d5", "d1", "d4", "d2"]
+    texts = {doc: (doc, "") for doc in ("q", *docs)}
+
+    def script(call):
+        first, second = (order.index(call.inputs[n]["problem"]) for n in ("first", "second"))
+        worth = 30 if first < second else -30
+        return logprobs(_1=min(0, worth), _2=min(0, -worth))
+
+    engine = scripted_engine(script)
+    with Ledger(tmp_path).session(engine, "judge", "p") as session:
+        judge = make_judge("choice_logprobs", session.ask, texts)
+        frame = run_tournament({"q": docs}, 5, 0, judge)
+    outcomes = set(frame["outcome"])
+    edge = sigmoid(-LOG_ODDS_BOUND)
+    assert min(outcomes) == pytest.approx(edge, abs=1e-9)
+    assert max(outcomes) == pytest.approx(1 - edge, abs=1e-9)
+    ranked = rate(frame, {"q": docs}, estimate_prior(frame)).sort("rank")
+    assert ranked["doc_id"].to_list() == order
+
+
+@pytest.mark.parametrize("mode", TASK_OF_ASK)
+def test_a_guess_has_the_form_of_an_answer_and_does_not_depend_on_the_order(mode):
+    pointwise = mode in ("relevance_logprobs", "ordinal")
+    q, a, b = ({"problem": name, "solution": ""} for name in "qab")
+    if pointwise:
+        assert guess(Call(TASK_OF_ASK[mode], {"query": q, "document": a}, "i")) >= 0
+        return
+    there = guess(Call(TASK_OF_ASK[mode], {"query": q, "first": a, "second": b}, "i"))
+    back = guess(Call(TASK_OF_ASK[mode], {"query": q, "first": b, "second": a}, "i"))
+    assert there + back == (1.0 if mode == "generate" else 0.0)
+
+
+# what an engine can be asked
+
+
+@pytest.mark.parametrize("mode", ["choice_logprobs", "relevance_logprobs", "ordinal"])
+def test_an_engine_that_cannot_be_asked_so_says_how_it_can(mode):
+    with pytest.raises(SaberError) as caught:
+        judge_engine(Judge(slug="mine", engine="embedded", ask=mode))
+    assert "judge mine" in str(caught.value)
+    assert f"cannot be asked by {mode}" in str(caught.value)
+    assert "It can be asked by generate; change `ask`" in str(caught.value)
+    assert judge_engine(Judge(slug="mine")).model == "embedded-baseline"
+
+
+def test_a_prompt_for_an_engine_without_prompts_is_an_error():
+    with pytest.raises(SaberError, match=r"judge mine: .*has no prompts.*take `prompt: own.md`"):
+        judge_engine(Judge(slug="mine", engine="embedded", prompt="own.md"))
+
+
+def test_a_judges_prompt_is_that_of_its_way_to_ask(tmp_path):
+    own = tmp_path / "own.md"
+    shipped = Path(__file__).parents[2] / "prompts" / "relevance_choice.md"
+    own.write_text(shipped.read_text().replace("name: relevance_choice", "name: own") + "\nThink.")
+    options = {"model": "m", "revision": "1", "base_url": "http://127.0.0.1:9/v1"}
+    entry = {"slug": "mine", "engine": "openai", "ask": "relevance_logprobs", "options": options}
+    mine = judge_engine(Judge(**entry, prompt=str(own)))
+    plain = judge_engine(Judge(**entry))
+    assert mine.prompt(RELEVANCE_CHOICE).name != plain.prompt(RELEVANCE_CHOICE).name
+    assert mine.prompt(PAIRWISE_CHOICE) == plain.prompt(PAIRWISE_CHOICE)

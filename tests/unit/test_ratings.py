@@ -39,7 +39,8 @@ def simulated(sigma, position, sharpness=1.0):
             )
             chance = expit(sharpness * margin + position)
             won = uniform(g.query_id, g.shown_first, g.shown_second) < chance
-            results.append(GameResult(float(won == (g.shown_first == g.doc_a)), "ok", ("k",)))
+            preference = float(won == (g.shown_first == g.doc_a))
+            results.append(GameResult(preference, "ok", ("k",), preference))
         return results
 
     return judge
@@ -53,7 +54,19 @@ def judgments(*rows):
     """Rows of (query, doc_a, doc_b, outcome), the smaller id shown first."""
     table = TABLES["judgments"]
     full = [
-        (q, n, a, b, a, outcome, 1.0, "ok" if outcome is not None else "refused", ["k"])
+        (
+            q,
+            n,
+            a,
+            b,
+            a,
+            outcome,
+            1.0,
+            "ok" if outcome is not None else "refused",
+            ["k"],
+            outcome,
+            None,
+        )
         for n, (q, a, b, outcome) in enumerate(rows, 1)
     ]
     return table.check(pl.DataFrame(full, schema=table.schema, orient="row"))
@@ -102,7 +115,7 @@ def test_prior_does_not_depend_on_row_order_or_failed_games(played, prior):
 
 def test_deterministic_judge_has_a_small_precision_and_no_position():
     def judge(games):
-        return [GameResult(1.0, "ok", ()) for _ in games]
+        return [GameResult(1.0, "ok", (), 1.0) for _ in games]
 
     played = run_tournament(candidates(3, 100), 20, 5, judge)
     prior = estimate_prior(played)
@@ -165,7 +178,7 @@ def test_fixed_precision_leaves_only_the_position(played, prior):
 
 def test_a_judge_without_preferences_pushes_the_precision_to_its_upper_bound():
     def judge(games):
-        return [GameResult(0.5, "ok", ()) for _ in games]
+        return [GameResult(0.5, "ok", (), 0.5) for _ in games]
 
     prior = estimate_prior(run_tournament(candidates(3, 20), 6, 5, judge))
     assert (prior.converged, prior.prior_precision) == (True, 1e3)
@@ -174,7 +187,8 @@ def test_a_judge_without_preferences_pushes_the_precision_to_its_upper_bound():
 
 def test_a_judge_that_always_names_one_slot_has_a_position_at_the_bound():
     def judge(games):
-        return [GameResult(float(g.shown_first == g.doc_a), "ok", ()) for g in games]
+        wins = [float(g.shown_first == g.doc_a) for g in games]
+        return [GameResult(won, "ok", (), won) for won in wins]
 
     played = run_tournament(candidates(3, 20), 6, 5, judge)
     prior = estimate_prior(played)
