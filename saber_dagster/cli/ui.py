@@ -16,9 +16,11 @@ def ui(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Start Dagster's web server and daemon on the home; stop it with Ctrl-C."""
+    from saber_dagster.code_location import record_ui
     from saber_dagster.instance import instance_of
 
     home = current_home()
+    home.root.exists()  # a bucket that cannot be used is told here, not by a traceback of Dagster's
     _require_free(host, port)
     instance_of(home)
     environment = {
@@ -41,6 +43,7 @@ def ui(
         "-p",
         str(port),
     ]
+    record_ui(home, host, port)
     os.execve(sys.executable, command, environment)
 
 

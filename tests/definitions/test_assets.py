@@ -6,9 +6,9 @@ import pytest
 from homes import SHARDS, TinyHome, write_problems
 
 from assets.annotation import coverage
+from saber_dagster.build_failures import BuildError
 from saber_dagster.errors import SaberError
 from saber_dagster.jobs import JOBS
-from saber_dagster.materialize import BuildError
 from saber_dagster.metrics import ndcg
 
 pytestmark = pytest.mark.definitions
@@ -82,7 +82,7 @@ def test_a_home_that_is_cut_otherwise_is_refused(home):
     assert home.files() == before
 
 
-def test_an_engine_that_fails_stops_the_build_after_its_level(new_home):
+def test_an_engine_that_fails_holds_up_what_depends_on_it(new_home):
     options = {"failure": "transport_error", "percent": 100, "task": "topic_scores"}
     new_home.change(annotator={"engine": CLUMSY, "options": options})
     with pytest.raises(BuildError, match=r"topic_tags c00: .*the line is dead"):

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 from homes import SHARDS, TinyHome, write_problems
 
+from saber_dagster.build_failures import BuildError
 from saber_dagster.definitions import load
 from saber_dagster.home import Home
-from saber_dagster.materialize import BuildError, graph_of
+from saber_dagster.materialize import graph_of
 from saber_dagster.tables import TableStore
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "checks.md"

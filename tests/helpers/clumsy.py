@@ -19,8 +19,11 @@ class ClumsyEngine(EmbeddedEngine):
     model = "clumsy"
     revision = "1"
 
-    def __init__(self, failure: str, percent: int = 10, task: str = "") -> None:
+    def __init__(
+        self, failure: str, percent: int = 10, task: str = "", revision: str = "1"
+    ) -> None:
         super().__init__()
+        self.revision = revision
         self._failure = failure
         self._percent = percent
         self._task = task
