@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import dagster as dg
 import polars as pl
 
+from assets.calls import audit_metadata, audit_tags
 from assets.corpus import CorpusAssets
 from assets.pictures import picture
 from assets.rules import (
@@ -21,12 +21,12 @@ from assets.rules import (
 from assets.stage import Check, CheckRule, Made, Site, stage
 from resources.engines import engine_identity, load_engine
 from saber_dagster.engines import SOLUTION_SUMMARY, TOPIC_SCORES, Engine
-from saber_dagster.ledger import Counts
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.plots.topics import topic_weights, topics_figure
-from saber_dagster.report.roles import MODEL_KEY, REVISION_KEY
+from saber_dagster.report.roles import FREE_KEY, MODEL_KEY, REVISION_KEY
 from saber_dagster.rules import topics as rules
 from saber_dagster.rules.base import low_share
+from saber_dagster.run_metadata import call_metadata
 from saber_dagster.summarizing import summarize_documents
 from saber_dagster.tagging import tag_documents
 
@@ -89,6 +89,7 @@ def annotation_assets(
                 "without_topic": counts.no_topic,
                 "levels": counts.levels,
                 **call_metadata(session.counts),
+                **audit_metadata(site, context, annotator, TOPIC_SCORES),
                 **picture(
                     site,
                     context,
@@ -113,6 +114,7 @@ def annotation_assets(
                     )
                 ),
             ],
+            audit_tags(annotator, TOPIC_SCORES),
         )
 
     @stage(
@@ -148,6 +150,7 @@ def annotation_assets(
                 "without_core_idea": int(frame["no_core_idea"].sum()),
                 "without_solution": frame.filter(pl.col("status") == "no_solution").height,
                 **call_metadata(session.counts),
+                **audit_metadata(site, context, annotator, SOLUTION_SUMMARY),
             },
             [
                 coverage(answered, frame.height, "documents"),
@@ -163,6 +166,7 @@ def annotation_assets(
                     )
                 ),
             ],
+            audit_tags(annotator, SOLUTION_SUMMARY),
         )
 
     return AnnotationAssets(topic_tags, summaries)
@@ -170,19 +174,8 @@ def annotation_assets(
 
 def engine_facts(engine: Engine) -> dict[str, str]:
     """What answers the calls of an asset, as metadata of its definition."""
-    return {MODEL_KEY: engine.model, REVISION_KEY: engine.revision}
-
-
-def call_metadata(counts: Counts) -> dict[str, Any]:
-    """What the calls of a step cost, for the UI."""
-    return {
-        "calls_asked": counts.asked,
-        "calls_made": counts.made,
-        "calls_replayed": counts.replayed,
-        "calls_failed": counts.failed,
-        "tokens": counts.tokens,
-        "price_usd": counts.price,
-    }
+    free = {FREE_KEY: "yes"} if getattr(engine, "free", False) else {}
+    return {MODEL_KEY: engine.model, REVISION_KEY: engine.revision, **free}
 
 
 def coverage(

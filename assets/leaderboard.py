@@ -126,6 +126,12 @@ def leaderboard_assets(
             board,
             {
                 "release": settings.release,
+                "made_from": dg.MetadataValue.md(_made_from(site, judges, retrievers)),
+                **{
+                    f"trace_{lane.slug}": f"saber trace --retriever {_best(board, lane.slug)}"
+                    f" --domain overall --judge {lane.slug}"
+                    for lane in judges
+                },
                 **{
                     f"board_{lane.slug}": dg.MetadataValue.md(
                         f"{_board(board, lane.slug)}\n\n{lane.warning}".strip()
@@ -153,6 +159,26 @@ def leaderboard_assets(
         )
 
     return [query_metrics, leaderboard]
+
+
+def _made_from(site: Site, judges: Sequence[JudgeLane], retrievers: Sequence[RetrieverLane]) -> str:
+    """Where the tables lie that a figure is traced through."""
+    keys = [
+        ["query_metrics"],
+        *(["judge", lane.slug, "benchmark"] for lane in judges),
+        *(["judge", lane.slug, "tournament_rounds"] for lane in judges),
+        *(["retriever", lane.slug, "run"] for lane in retrievers),
+    ]
+    return "\n".join(f"* {'/'.join(key)}: `{site.home.tables.joinpath(*key)}`" for key in keys)
+
+
+def _best(board: pl.DataFrame, judge: str) -> str:
+    """The best retriever overall; the oracle if there is no other."""
+    rows = board.filter((pl.col("judge") == judge) & (pl.col("domain") == "overall"))
+    others = rows.filter(pl.col("retriever") != ORACLE).sort(
+        "value", "retriever", descending=[True, False]
+    )
+    return str(next(iter(others["retriever"]), ORACLE))
 
 
 def _pictures(

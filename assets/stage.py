@@ -10,7 +10,8 @@ import dagster as dg
 import polars as pl
 from dagster_shared.utils.warnings import BetaWarning, PreviewWarning
 
-from resources.parquet_io import TABLE_KEY, LoadedTable, StoredTable
+from assets.shown import described, sample
+from resources.parquet_io import LoadedTable, StoredTable
 from saber_dagster import releases
 from saber_dagster.automation import follow_inputs
 from saber_dagster.contracts import TABLES
@@ -21,9 +22,6 @@ from saber_dagster.home import Home
 from saber_dagster.partitions import corpus_shards, query_partitions
 from saber_dagster.settings import Settings
 from saber_dagster.tables import WHOLE, Provenance, TableStore, input_name
-
-_SAMPLE_ROWS = 5
-_SAMPLE_CHARS = 120
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,8 @@ class Made:
     frame: pl.DataFrame
     metadata: Mapping[str, Any] = field(default_factory=dict)
     checks: Sequence[Check] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags of the materialization."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ def stage(
             required_resource_keys=set(resources),
             pool=pool,
             automation_condition=None if pool or published else follow_inputs(),
-            metadata={**_described(table), **(facts or {})},
-            tags={name: _tag_value(value) for name, value in (tags or {}).items()},
+            metadata={**described(table), **(facts or {})},
+            tags=_tags(tags or {}),
             check_specs=check_specs,
         )
         def compute(context: dg.AssetExecutionContext, **loaded: LoadedTable) -> Any:
@@ -187,11 +187,11 @@ def stage(
             )
             metadata = {
                 **made.metadata,
-                "sample": dg.MetadataValue.md(_sample(frame)),
+                "sample": dg.MetadataValue.md(sample(frame)),
                 "path": dg.MetadataValue.path(str(site.store.path(path, partition))),
                 "dagster/row_count": frame.height,
             }
-            yield _output(StoredTable(frame, provenance), metadata, data_version)
+            yield _output(StoredTable(frame, provenance), metadata, data_version, _tags(made.tags))
             for check in made.checks:
                 yield dg.AssetCheckResult(
                     check_name=check.name,
@@ -210,9 +210,12 @@ def stage(
     return decorate
 
 
-def _tag_value(text: str) -> str:
-    """What Dagster takes as a tag's value: 63 letters, digits and ``_.-``."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:63].strip("-_.")
+def _tags(texts: Mapping[str, str]) -> dict[str, str]:
+    """Tags with values as Dagster takes them: 63 letters, digits and ``_.-``."""
+    return {
+        name: re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:63].strip("-_.")
+        for name, text in texts.items()
+    }
 
 
 def _check_spec(
@@ -233,11 +236,12 @@ def _check_spec(
 
 
 def _output(
-    table: StoredTable, metadata: dict[str, Any], data_version: str
+    table: StoredTable, metadata: dict[str, Any], data_version: str, tags: dict[str, str]
 ) -> dg.Output[StoredTable]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BetaWarning)  # data_version, likewise
-        return dg.Output(table, metadata=metadata, data_version=dg.DataVersion(data_version))
+        version = dg.DataVersion(data_version)
+        return dg.Output(table, metadata=metadata, data_version=version, tags=tags)
 
 
 def _refuse_if_behind(site: Site, key: Key) -> None:
@@ -263,38 +267,3 @@ def _refuse_if_behind(site: Site, key: Key) -> None:
                 f" {input_name(state.node.key, state.partition)} is {state.condition}: {state.reason}."
                 " Materialize it first, or run `saber build`"
             )
-
-
-def _described(table: str) -> dict[str, Any]:
-    schema = dg.TableSchema(
-        columns=[
-            dg.TableColumn(
-                name,
-                type=str(column.dtype),
-                description=column.description,
-                constraints=dg.TableColumnConstraints(nullable=column.nullable),
-            )
-            for name, column in TABLES[table].columns.items()
-        ]
-    )
-    return {TABLE_KEY: table, "dagster/column_schema": schema}
-
-
-def _sample(frame: pl.DataFrame) -> str:
-    """A few rows as a Markdown table; long texts are cut."""
-    if not frame.height:
-        return "no rows"
-    lines = ["| " + " | ".join(frame.columns) + " |", "|" + " --- |" * frame.width]
-    for row in frame.head(_SAMPLE_ROWS).iter_rows():
-        lines.append("| " + " | ".join(_cell(value) for value in row) + " |")
-    return "\n".join(lines)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list):
-        value = ", ".join(str(item) for item in value)
-    text = " ".join(str("" if value is None else value).split())
-    text = text if len(text) <= _SAMPLE_CHARS else text[: _SAMPLE_CHARS - 1] + "…"
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("$", "\\$")

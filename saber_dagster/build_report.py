@@ -1,19 +1,28 @@
 """What a build did, and what it took."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from saber_dagster.freshness import Partition
 
 
 @dataclass
 class AssetCost:
-    """What one partition of an asset took to materialize."""
+    """What one partition of an asset took to materialize, or to fail."""
 
     seconds: float = 0.0
     rows: int = 0
     calls_asked: int = 0
     calls_made: int = 0
+    price_usd: float = 0.0
+
+    def add_calls(self, metadata: Mapping[str, Any]) -> None:
+        """Take over what the metadata of a step say of its calls."""
+        self.calls_asked += int(metadata.get("calls_asked", 0))
+        self.calls_made += int(metadata.get("calls_made", 0))
+        self.price_usd += float(metadata.get("price_usd", 0.0))
 
 
 @dataclass
@@ -45,9 +54,15 @@ class BuildReport:
                     total.rows + cost.rows,
                     total.calls_asked + cost.calls_asked,
                     total.calls_made + cost.calls_made,
+                    total.price_usd + cost.price_usd,
                 )
                 totals[name] = (n + 1, summed, max(peak, run.peak_mib))
         return totals
+
+    def paid(self, assets: Collection[str]) -> tuple[int, float]:
+        """Calls made for some assets and what they cost in US dollars, failed steps included."""
+        costs = [run.assets[name] for run in self.runs for name in run.assets if name in assets]
+        return sum(cost.calls_made for cost in costs), sum(cost.price_usd for cost in costs)
 
 
 def forget_peak() -> None:

@@ -123,7 +123,7 @@ class Engine(Protocol):
 
     An engine that has several calls in flight may also have a method ``stop()``: it begins no further
     call, and :meth:`answer` ends after those in flight. One without it is stopped by closing the
-    iterator.
+    iterator. One whose answers cost nothing may say so by ``free = True``; no budget stops it.
     """
 
     @property

@@ -7,6 +7,9 @@ from typing import Any
 class SaberError(Exception):
     """A problem that the user can mend; its message says what is wrong and what to do."""
 
+    exit_code = 1
+    """What ``saber`` exits with."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:

@@ -1,39 +1,34 @@
 """Bring a home up to date through Dagster, in this process.
 
 Assets are materialized level by level, one run per partition. Only partitions that are not fresh run,
-so a build that was interrupted goes on where it was, and a build of a fresh home does nothing.
+so a build that was interrupted goes on where it was, and a build of a fresh home does nothing. What
+fails holds up only what depends on it.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import dagster as dg
 
-from saber_dagster.build_report import AssetCost, BuildReport, RunRecord, forget_peak, peak_mib
+from saber_dagster.build_failures import Failures
+from saber_dagster.build_report import BuildReport
+from saber_dagster.build_runs import run_assets
 from saber_dagster.errors import SaberError
 from saber_dagster.freshness import Graph, Key, Node, Partition, State, states
 from saber_dagster.home import Home
-from saber_dagster.instance import (
-    BUILD_TAGS,
-    end_runs_of_killed_builds,
-    instance_of,
-    recorded_versions,
-)
+from saber_dagster.instance import end_runs_of_killed_builds, instance_of, recorded_versions
 from saber_dagster.interrupts import remembered_interrupts
+from saber_dagster.ledger import Budget
 from saber_dagster.releases import PINNED_ASSETS, list_releases, release_of
+from saber_dagster.report.roles import FREE_KEY, MODEL_KEY
+from saber_dagster.run_metadata import BUDGET_CALLS, BUDGET_USD
 from saber_dagster.tables import TableStore
 
 _TABLE_KEY = "saber/table"
 _ABANDONED_S = 60
 """A file that was begun longer ago, and is not finished, has no writer."""
-_CHECK_FAILED = "DagsterAssetCheckFailedError"
-_INTERRUPTED = "Execution was interrupted"
-"""What Dagster says of a run that a Ctrl-C ended."""
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-"""A build shows progress instead of Dagster's log, which is kept with the run all the same."""
 
 
 @dataclass
@@ -49,10 +44,6 @@ class Event:
 
 
 Watch = Callable[[Event], None]
-
-
-class BuildError(SaberError):
-    """A run failed; the message names the asset, the partition and the reason."""
 
 
 def graph_of(defs: dg.Definitions) -> dict[Key, Node]:
@@ -78,6 +69,17 @@ def graph_of(defs: dg.Definitions) -> dict[Key, Node]:
     return nodes
 
 
+def paid_assets(defs: dg.Definitions) -> dict[Key, str]:
+    """The assets that ask an engine which is not free, and the name of its model."""
+    assets = defs.resolve_asset_graph()
+    found = (assets.get(key) for key in assets.toposorted_asset_keys)
+    return {
+        tuple(asset.key.path): str(asset.metadata[MODEL_KEY])
+        for asset in found
+        if asset.pools and FREE_KEY not in asset.metadata
+    }
+
+
 def absent_assets(home: Home) -> set[Key]:
     """Assets whose table is not all there is to them: a release is its pinned folder, too."""
     return set() if release_of(home.releases, home.settings).complete else {("release",)}
@@ -89,6 +91,7 @@ def build(
     watch: Watch = lambda event: None,
     until: Callable[[Node], bool] = lambda node: True,
     new_release: bool = False,
+    budget: Budget | None = None,
 ) -> BuildReport:
     """Materialize whatever is not fresh.
 
@@ -98,6 +101,7 @@ def build(
         watch: told of progress.
         until: the assets to bring up to date; what they depend on is among them, or fresh.
         new_release: whether a release may be made beside those there are; the first always may.
+        budget: what all runs together may spend; default: that of the settings.
 
     Returns:
         What was run.
@@ -105,7 +109,8 @@ def build(
     Raises:
         SaberError: if another build holds the home, it or its release was made with other settings,
             or what the selected assets depend on is not fresh.
-        BuildError: if a run failed. The other partitions of its level have been finished.
+        BudgetError: if only the budget kept it from being finished.
+        BuildError: if a run failed. Either way, whatever does not depend on it has been finished.
     """
     report = BuildReport()
     start = time.monotonic()
@@ -116,101 +121,69 @@ def build(
         instance = instance_of(home)
         end_runs_of_killed_builds(instance)
         graph = graph_of(defs)
+        job = defs.resolve_implicit_global_asset_job_def()
         store = TableStore(home.tables)
         absent = absent_assets(home)
         _refuse_without_inputs(store, graph, until, absent)
+        budget = budget or home_budget(home)
+        paid = paid_assets(defs)
+        paid_names = {graph[key].name for key in paid}
+        limited = budget != Budget()
+        failures = Failures(graph, () if absent else PINNED_ASSETS)
         for _, level in sorted(_by_level(graph, until).items()):
             if interrupted():
                 raise KeyboardInterrupt
             seen = recorded_versions(instance, level)
-            due = [
-                state
-                for state in states(store, graph, level, absent)
-                if state.condition != "fresh" or not _is_recorded(store, seen, state)
-            ]
-            report.fresh += sum(len(node.partitions) for node in level) - len(due)
-            runs: dict[Partition, list[Node]] = defaultdict(list)
-            for state in due:
-                runs[state.partition].append(state.node)
+            runs: dict[tuple[Partition, Key], list[Node]] = defaultdict(list)
+            for state in states(store, graph, level, absent):
+                due = state.condition != "fresh" or not _is_recorded(seen, state)
+                report.fresh += not due
+                if not failures.hold_up(state.node, state.partition, due) and due:
+                    # With a budget each has a run of its own, which is told what is left.
+                    alone = state.node.key if limited and state.node.key in paid else ()
+                    runs[state.partition, alone].append(state.node)
             if runs:
-                names = tuple(dict.fromkeys(state.node.name for state in due))
-                watch(Event("level", names, total=len(runs)))
-            failures = []
-            for partition, nodes in runs.items():
-                record, problems = _run(defs, instance, partition, nodes, watch)
-                report.runs.append(record)
+                due_names = (node.name for nodes in runs.values() for node in nodes)
+                watch(Event("level", tuple(dict.fromkeys(due_names)), total=len(runs)))
+            for (partition, _), nodes in runs.items():
+                names = tuple(node.name for node in nodes)
+                watch(Event("run", names, partition))
+                result = run_assets(
+                    job, instance, partition, nodes, _left(budget, *report.paid(paid_names))
+                )
+                report.runs.append(result.record)
+                watch(Event("done", names, partition))
                 if interrupted():
                     raise KeyboardInterrupt
-                failures += problems
-            failures += [
-                f"{s.node.name}{f' {s.partition}' if s.partition else ''}: {s.reason}"
-                for s in states(store, graph, level)
-                if s.condition == "failed"
-            ]
-            if failures:
-                raise BuildError("\n".join(dict.fromkeys(failures)))
+                for node in nodes:
+                    failed = result.failed.get(node.name)
+                    if failed and failed.stopped_by == "budget":
+                        failures.add_unpaid(node, partition)
+                    elif failed:
+                        failures.add(node, partition, failed.reason)
+            ran = {(node.key, part) for (part, _), nodes in runs.items() for node in nodes}
+            for state in states(store, graph, level):
+                if state.condition == "failed" and (state.node.key, state.partition) in ran:
+                    failures.add(state.node, state.partition, state.reason)
     report.seconds = time.monotonic() - start
+    calls, usd = report.paid(paid_names)
+    failures.raise_any(report, f"${usd:,.2f}, {calls:,} calls")
     return report
 
 
-def _run(
-    defs: dg.Definitions,
-    instance: dg.DagsterInstance,
-    partition: Partition,
-    nodes: list[Node],
-    watch: Watch,
-) -> tuple[RunRecord, list[str]]:
-    costs = {node.name: AssetCost() for node in nodes}
-    names = tuple(costs)
-    steps = {"__".join(node.key).replace("-", "_"): node.name for node in nodes}
-    watch(Event("run", names, partition))
-    forget_peak()
-    start = time.monotonic()
-    try:
-        result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
-            instance=instance,
-            partition_key=partition,
-            asset_selection=[dg.AssetKey(list(node.key)) for node in nodes],
-            raise_on_error=False,
-            run_config=_QUIET,
-            tags=BUILD_TAGS,
-        )
-    except dg.DagsterExecutionInterruptedError:
-        raise KeyboardInterrupt from None
-    record = RunRecord(partition, time.monotonic() - start, peak_mib(), costs)
-    for event in result.get_asset_materialization_events():
-        materialization = event.step_materialization_data.materialization
-        metadata: dict[str, Any] = {
-            name: value.value for name, value in materialization.metadata.items()
-        }
-        cost = costs["/".join(materialization.asset_key.path)]
-        cost.rows = int(metadata["dagster/row_count"])
-        cost.calls_asked = int(metadata.get("calls_asked", 0))
-        cost.calls_made = int(metadata.get("calls_made", 0))
-    for event in result.get_step_success_events():
-        costs[steps[str(event.step_key)]].seconds = event.step_success_data.duration_ms / 1000
-    watch(Event("done", names, partition))
-    failures = [(e.step_key, e.step_failure_data.error) for e in result.get_step_failure_events()]
-    if any(_INTERRUPTED in (event.message or "") for event in result.all_events):
-        raise KeyboardInterrupt
-    problems = [
-        f"{steps[str(step)]}{f' {partition}' if partition else ''}: {_reason(error)}"
-        for step, error in failures
-        if error is not None and error.cls_name != _CHECK_FAILED  # freshness tells of those
-    ]
-    if not result.success and not failures:
-        problems = [f"{', '.join(names)} {partition or ''}: run {result.run_id} failed"]
-    return record, problems
+def home_budget(home: Home) -> Budget:
+    """The budget of the settings: of a build, or of a run that Dagster starts by itself."""
+    return Budget(home.settings.ledger.budget_usd, home.settings.ledger.budget_calls)
 
 
-def _reason(error: Any) -> str:
-    """The innermost error, without the name of its class if it is ours."""
-    while error.cause is not None:
-        error = error.cause
-    message = str(error.message).strip()
-    if message.startswith("saber_dagster."):
-        message = message.partition(": ")[2]
-    return message
+def _left(budget: Budget, calls: int, usd: float) -> dict[str, str]:
+    """Tags with what a further run may spend, after so many calls and dollars."""
+    tags = {}
+    if budget.usd is not None:
+        tags[BUDGET_USD] = repr(max(0.0, budget.usd - usd))
+    if budget.calls is not None:
+        tags[BUDGET_CALLS] = str(max(0, budget.calls - calls))
+    return tags
 
 
 def _by_level(graph: Graph, until: Callable[[Node], bool]) -> dict[int, list[Node]]:
@@ -221,16 +194,15 @@ def _by_level(graph: Graph, until: Callable[[Node], bool]) -> dict[int, list[Nod
     return levels
 
 
-def _is_recorded(store: TableStore, seen: dict[tuple[Key, Partition], str], state: State) -> bool:
+def _is_recorded(seen: dict[tuple[Key, Partition], str], state: State) -> bool:
     """Whether Dagster knows the table that is on disk; a kill between the two loses the event."""
-    provenance = store.provenance(state.node.key, state.partition)
     version = seen.get((state.node.key, state.partition))
-    return provenance is not None and provenance.data_version == version
+    return state.provenance is not None and state.provenance.data_version == version
 
 
 def _sweep(home: Home) -> None:
-    """Remove what a killed build had not finished writing."""
-    for part in home.root.rglob(".*.part"):
+    """Remove what a killed build had not finished writing on local disk."""
+    for part in home.state.rglob(".*.part"):
         if part.is_file() and time.time() - part.stat().st_mtime > _ABANDONED_S:
             part.unlink(missing_ok=True)
 

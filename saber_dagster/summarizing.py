@@ -12,7 +12,8 @@ from saber_dagster.engines import SOLUTION_SUMMARY, Call
 from saber_dagster.ledger import Outcome
 from saber_dagster.replies import Summary, parse_summary
 
-Ask = Callable[[Sequence[Call], Callable[[Call, str], Summary]], list[Outcome[Summary]]]
+Guess = Callable[[Call], Summary]
+Ask = Callable[[Sequence[Call], Callable[[Call, str], Summary], Guess], list[Outcome[Summary]]]
 
 
 def summarize_documents(documents: pl.DataFrame, ask: Ask, max_words: int) -> pl.DataFrame:
@@ -38,7 +39,11 @@ def summarize_documents(documents: pl.DataFrame, ask: Ask, max_words: int) -> pl
             "doc_id", "problem", "solution"
         ).iter_rows()
     ]
-    outcomes = ask(calls, lambda _, text: parse_summary(text, max_words))
+    outcomes = ask(
+        calls,
+        lambda _, text: parse_summary(text, max_words),
+        lambda _: Summary(None, (), (), None),  # no further call follows from a summary
+    )
     rows = [
         _row(call.item, outcome.value, outcome.status)
         for call, outcome in zip(calls, outcomes, strict=True)

@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from saber_dagster.cli import boards, build, corpus, ledger, ontology, report, reports, ui
+from saber_dagster.cli import (
+    boards,
+    build,
+    corpus,
+    cost,
+    judges,
+    ledger,
+    ontology,
+    prompts,
+    report,
+    reports,
+    trace,
+    ui,
+)
 from saber_dagster.cli.common import SaberTyper
 from saber_dagster.cli.releases import release_app
 
@@ -43,9 +56,13 @@ app.command("build")(build.build)
 app.command("status")(reports.status)
 app.command("leaderboard")(boards.leaderboard)
 app.command("report")(report.report)
+app.command("cost")(cost.cost)
 app.command("settings")(reports.settings)
+app.command("trace")(trace.trace)
 app.command("ui")(ui.ui)
 app.add_typer(corpus.corpus_app, name="corpus")
 app.add_typer(ontology.ontology_app, name="ontology")
 app.add_typer(ledger.ledger_app, name="ledger")
+app.add_typer(judges.judges_app, name="judges")
 app.add_typer(release_app, name="release")
+app.add_typer(prompts.prompts_app, name="prompts")

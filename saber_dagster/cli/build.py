@@ -1,7 +1,6 @@
 """``saber build``: from a corpus of problems to a leaderboard."""
 
 import sys
-from collections import defaultdict
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
@@ -9,28 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from saber_dagster import progress
+from saber_dagster.build_failures import BuildError
 from saber_dagster.cli.boards import default_setting, leaderboard_rows, print_board
+from saber_dagster.cli.build_progress import Bars, Lines
 from saber_dagster.cli.common import (
     JsonOption,
     MapOption,
     console,
     current_home,
-    errors,
     parse_mapping,
     print_json,
 )
 from saber_dagster.cli.configure import configure
 from saber_dagster.cli.notes import notes
+from saber_dagster.cli.plan import show_plan
+from saber_dagster.errors import SaberError
 from saber_dagster.home import Home
 from saber_dagster.releases import release_of
 
 if TYPE_CHECKING:
     from saber_dagster.build_report import BuildReport
-    from saber_dagster.materialize import Event
+    from saber_dagster.ledger import Budget
 
 
 def build(
@@ -51,6 +52,15 @@ def build(
     preset: Annotated[
         str | None, typer.Option(help="demo (default) or paper; for a new home.")
     ] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(min=0.0, help="Stop paying when the build has spent this.")
+    ] = None,
+    budget_calls: Annotated[
+        int | None, typer.Option(min=0, help="Stop paying after so many calls.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what the build would pay, and make nothing.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Materialize whatever is not fresh, and print the leaderboard.
@@ -58,7 +68,16 @@ def build(
     Without --corpus the home's corpus is used; a new home starts with the starter corpus and the
     competition problems of champ-dataset. Options are kept in saber.yaml of the home. Interrupt it at
     any time: the next build goes on from there.
+
+    What fails holds up only what depends on it. A budget (default: that of the settings) is for the
+    whole build; when it is spent, what needs no further call is finished, and the exit code is 3.
     """
+    if dry_run:
+        given = (corpus, queries, ontology, mapping, queries_mapping, preset)
+        if any(option is not None for option in given):
+            raise SaberError("--dry-run writes nothing; change the settings first, without it")
+        show_plan(current_home(), as_json)
+        return
     home = configure(
         current_home(),
         corpus,
@@ -68,7 +87,12 @@ def build(
         parse_mapping(queries_mapping, "--map-queries"),
         preset,
     )
-    report = run_build(home, quiet=as_json)
+    try:
+        report = run_build(home, quiet=as_json, budget=_budget(home, budget_usd, budget_calls))
+    except BuildError as error:
+        if error.report and not as_json:
+            console.print(_cost_table(error.report))
+        raise
     rows = leaderboard_rows(home)
     if as_json:
         print_json(_as_json(home, report, rows))
@@ -82,6 +106,15 @@ def build(
     for note in notes(home):
         console.print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
     console.print(_where(home), highlight=False, soft_wrap=True)
+
+
+def _budget(home: Home, usd: float | None, calls: int | None) -> "Budget":
+    """The options, each over the setting of its name."""
+    from saber_dagster.ledger import Budget
+    from saber_dagster.materialize import home_budget
+
+    default = home_budget(home)
+    return Budget(default.usd if usd is None else usd, default.calls if calls is None else calls)
 
 
 def run_build(home: Home, quiet: bool = False, **selects: Any) -> "BuildReport":
@@ -100,80 +133,32 @@ def _run_build(home: Home, quiet: bool, selects: dict[str, Any]) -> "BuildReport
     from saber_dagster.definitions import load
     from saber_dagster.materialize import build as materialize
 
-    if quiet or not sys.stderr.isatty():
-        watch = _ignore if quiet else _log
-        return materialize(home, load(home), watch, **selects)
-    columns = (
-        TextColumn("{task.description:<34}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[calls]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=errors) as bars:
+    if quiet:
+        return materialize(home, load(home), **selects)
+    if not sys.stderr.isatty():
+        lines = Lines()
+        with progress.listening(lines.say):
+            return materialize(home, load(home), lines.watch, **selects)
+    with Bars() as bars, progress.listening(bars.say):
         opening = bars.add_task("loading the graph", total=1, calls="")
         defs = load(home)
         bars.update(opening, completed=1)
-        watcher = _Bars(bars)
-        progress.set_sink(watcher.calls)
-        try:
-            return materialize(home, defs, watcher, **selects)
-        finally:
-            progress.set_sink(None)
-
-
-class _Bars:
-    """One progress bar per level of the graph."""
-
-    def __init__(self, bars: Progress) -> None:
-        self._bars = bars
-        self._task: Any = None
-        self._before = 0
-        self._run = 0
-
-    def __call__(self, event: "Event") -> None:
-        if event.kind == "level":
-            self._before = self._run = 0
-            title = _title(event.assets)
-            self._task = self._bars.add_task(title, total=event.total, calls="")
-        elif event.kind == "done":
-            self._before += self._run
-            self._run = 0
-            self._bars.advance(self._task)
-
-    def calls(self, stage: str, done: int, total: int) -> None:
-        self._run = done
-        if self._task is not None:
-            self._bars.update(self._task, calls=f"{self._before + done:,} calls")
-
-
-def _ignore(event: "Event") -> None:
-    """Print nothing."""
-
-
-def _log(event: "Event") -> None:
-    if event.kind == "level":
-        errors.print(f"{_title(event.assets)}: {event.total} run(s)", highlight=False)
-
-
-def _title(assets: tuple[str, ...]) -> str:
-    lanes = defaultdict(list)
-    for name in assets:
-        lane, _, rest = name.partition("/")
-        lanes[lane if rest else name].append(rest)
-    return ", ".join(
-        f"{n} {len(r)}×" if len(r) > 1 else "/".join([n, *r]).rstrip("/") for n, r in lanes.items()
-    )
+        return materialize(home, defs, bars.watch, **selects)
 
 
 def _cost_table(report: "BuildReport") -> Table:
     table = Table(title=f"Built in {report.seconds:.0f} s", title_justify="left")
     table.add_column("asset", no_wrap=True)
-    for name in ("partitions", "seconds", "peak MiB", "rows", "calls asked", "calls made"):
+    totals = report.by_asset()
+    priced = ["$"] if any(cost.price_usd for _, cost, _ in totals.values()) else []
+    names = ("partitions", "seconds", "peak MiB", "rows", "calls asked", "calls made", *priced)
+    for name in names:
         table.add_column(name, justify="right")
-    for name, (runs, cost, peak) in report.by_asset().items():
+    for name, (runs, cost, peak) in totals.items():
         calls = (cost.calls_asked, cost.calls_made) if cost.calls_asked else ()
-        numbers = (f"{n:,}" for n in (cost.rows, *calls))
+        numbers = [f"{n:,}" for n in (cost.rows, *calls)]
+        if priced and cost.calls_asked:
+            numbers.append(f"{cost.price_usd:,.2f}")
         table.add_row(escape(name), str(runs), f"{cost.seconds:.1f}", f"{peak:,.0f}", *numbers)
     return table
 

@@ -82,7 +82,7 @@ def test_level_by_level_is_the_recursion(children, seed, threshold, failures):
     def fails(doc, node):
         return bool(failures) and hash64(seed, "fails", doc, node) % failures == 0
 
-    def ask(calls, parse):
+    def ask(calls, parse, guess):
         return [answer(call, parse) for call in calls]
 
     def answer(call, parse):

@@ -41,7 +41,7 @@ class Scripted:
         self.failures = failures or {}
         self.batches = []
 
-    def __call__(self, calls, parse):
+    def __call__(self, calls, parse, guess):
         self.batches.append([call.item for call in calls])
         return [self.outcome(call, parse) for call in calls]
 
@@ -145,7 +145,7 @@ def test_nodes_with_one_label_are_nodes_of_their_own():
 def test_a_call_describes_the_node_and_its_children():
     asked = []
 
-    def ask(calls, parse):
+    def ask(calls, parse, guess):
         asked.extend(calls)
         return [
             Outcome("k", "ok", [1.0] + [0.0] * (len(c.inputs["candidates"]) - 1)) for c in calls
@@ -184,3 +184,18 @@ def test_no_documents_are_no_calls(nodes):
     frame, counts = tag_documents(documents().cast(pl.String), tree_of(nodes), Scripted({}), 0.85)
     assert frame.height == 0
     assert counts.calls == 0
+
+
+def test_a_guess_leads_every_document_down_one_path_to_a_leaf():
+    batches = []
+
+    def ask(calls, parse, guess):
+        batches.append([call.item for call in calls])
+        return [Outcome("k", "ok", guess(call)) for call in calls]
+
+    docs = [f"d{number}" for number in range(20)]
+    frame, _ = tag_documents(documents(*docs), tree_of(TREE), ask, 0.85)
+    leaves = set(frame["node_id"])
+    assert leaves == {"alg/lin/det", "alg/lin/eig", "alg/poly", "geo/tri"}, "they spread"
+    assert frame.height == 20
+    assert len(batches[0]) == len(batches[1]) == 20
