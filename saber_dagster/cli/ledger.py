@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -12,10 +12,6 @@ from rich.table import Table
 from saber_dagster.cli.common import JsonOption, console, current_home, print_json
 from saber_dagster.errors import SaberError
 from saber_dagster.ledger import Ledger
-
-if TYPE_CHECKING:
-    from saber_dagster.engines import Call, Message
-    from saber_dagster.ledger.rendering import Form
 
 ledger_app = typer.Typer(
     help="Look at the call ledger, check it, and move it.",
@@ -85,6 +81,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a stored reply: what was sent, what came back, and whether the key is right."""
+    from saber_dagster.definitions import render_archived
     from saber_dagster.ledger.rendering import rendering
 
     ledger = current_ledger()
@@ -95,7 +92,7 @@ def show(
     if len(keys) > 1:
         listed = "\n".join(f"  {key}" for key in keys[:20])
         raise SaberError(f"{len(keys)} keys begin with {key}; give more digits:\n{listed}")
-    sent = rendering(rows[0], ledger.archive, _render)
+    sent = rendering(rows[0], ledger.archive, render_archived)
     if as_json:
         print_json({"rows": rows, **asdict(sent)})
         return
@@ -111,9 +108,10 @@ def show(
 @ledger_app.command("verify")
 def verify(as_json: JsonOption = False) -> None:
     """Read everything and name what is damaged; exit code 1 if anything is. Nothing is changed."""
+    from saber_dagster.definitions import render_archived
     from saber_dagster.ledger.verify import verify as verified
 
-    result = verified(current_ledger(), _render)
+    result = verified(current_ledger(), render_archived)
     if as_json:
         print_json(result.as_json())
     else:
@@ -207,15 +205,6 @@ def reparse(
         _print(
             "`saber ledger reparse --write` corrects the statuses; `saber build` reads them anew"
         )
-
-
-def _render(prompt_text: str, call: "Call", form: "Form") -> "Sequence[Message]":
-    from saber_dagster.definitions import prompts
-
-    prompt = prompts.parse_prompt(prompt_text, "of the ledger")
-    values = prompts.prompt_values(call.task, call.inputs)
-    messages: Sequence[Message] = prompt.render(values, form, call.attempt)
-    return messages
 
 
 def _print(text: str) -> None:
