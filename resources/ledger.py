@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import dagster as dg
+from dagster._core.storage.tags import RETRY_NUMBER_TAG
 
 from saber_dagster import progress
 from saber_dagster.engines import Engine
@@ -40,7 +41,8 @@ class LedgerResource(dg.ConfigurableResource[Ledger]):
         journals: local folder of open journals; default: ``root``, which then is local.
         mode: ``live``, ``replay`` (a missing reply is an error) or ``dry_run`` (the step makes nothing
             and ends with a forecast). The run tag ``saber/dry_run`` stands above it.
-        budget_usd: what a step may spend; the run tag ``saber/budget_usd`` stands above it.
+        budget_usd: what a step may spend, its retries included; the run tag ``saber/budget_usd``
+            stands above it.
         budget_calls: how many calls a step may make; likewise ``saber/budget_calls``.
         reasks: how often to ask again after a reply that does not parse.
     """
@@ -69,16 +71,20 @@ class LedgerResource(dg.ConfigurableResource[Ledger]):
         tags = context.run.tags
         mode = "dry_run" if DRY_RUN in tags else _mode(self.mode)
         partition = context.partition_key if context.has_partition_key else "all"
-        session = Ledger(
+        ledger = Ledger(
             storage_path(self.root),
             cast(Path, storage_path(self.journals)) if self.journals else None,
-        ).session(
+        )
+        budget = Budget() if getattr(engine, "free", False) else self._budget(tags)
+        if budget.limited and mode == "live":
+            budget = budget.after(*ledger.paid(stage, _tries(context)))
+        session = ledger.session(
             engine,
             stage,
             partition,
             context.run.run_id,
             mode,
-            Budget() if getattr(engine, "free", False) else self._budget(tags),
+            budget,
             self.reasks,
             lambda line: _say(context.log, logging.INFO, line),
         )
@@ -121,6 +127,16 @@ class LedgerResource(dg.ConfigurableResource[Ledger]):
                 f" {tags.get(BUDGET_USD)!r} and {tags.get(BUDGET_CALLS)!r}"
             ) from None
         return Budget(usd, calls)
+
+
+def _tries(context: dg.AssetExecutionContext) -> list[str]:
+    """The run, and if Dagster started it to try a failed one again, that one, and so on."""
+    run: dg.DagsterRun | None = context.run
+    tries = [context.run.run_id]
+    while run and RETRY_NUMBER_TAG in run.tags and run.parent_run_id:
+        tries.append(run.parent_run_id)
+        run = context.instance.get_run_by_id(run.parent_run_id)
+    return tries
 
 
 def _mode(name: str) -> Mode:

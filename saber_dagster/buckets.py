@@ -5,6 +5,7 @@ files of AWS. What goes wrong with the store as a whole is a :class:`StoreError`
 FileNotFoundError, so that an outage is never taken for an empty home.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -120,7 +121,9 @@ class BucketPath(S3Path):
 
     @classmethod
     def _fs_factory(cls, urlpath: str, protocol: str, storage_options: Mapping[str, Any]) -> _Store:
-        return _Store(config_kwargs=_CONFIG, use_listings_cache=False)
+        # fsspec keeps one instance for equal arguments: another endpoint is another store
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        return _Store(endpoint_url=endpoint, config_kwargs=_CONFIG, use_listings_cache=False)
 
     def read_bytes(self) -> bytes:
         """The file's content.

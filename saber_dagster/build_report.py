@@ -17,12 +17,14 @@ class AssetCost:
     calls_asked: int = 0
     calls_made: int = 0
     price_usd: float = 0.0
+    tokens: int = 0
 
     def add_calls(self, metadata: Mapping[str, Any]) -> None:
         """Take over what the metadata of a step say of its calls."""
         self.calls_asked += int(metadata.get("calls_asked", 0))
         self.calls_made += int(metadata.get("calls_made", 0))
         self.price_usd += float(metadata.get("price_usd", 0.0))
+        self.tokens += int(metadata.get("tokens", 0))
 
 
 @dataclass
@@ -55,6 +57,7 @@ class BuildReport:
                     total.calls_asked + cost.calls_asked,
                     total.calls_made + cost.calls_made,
                     total.price_usd + cost.price_usd,
+                    total.tokens + cost.tokens,
                 )
                 totals[name] = (n + 1, summed, max(peak, run.peak_mib))
         return totals

@@ -4,7 +4,7 @@ Only the columns that are summed are read, segment by segment.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
@@ -45,11 +45,13 @@ def sums(
 
     Returns:
         The columns of :data:`GROUPS` for ``by``; ``calls``; a column per status; ``duplicates``:
-        replies to a call of the same stage that an earlier segment answers for good; tokens by kind;
+        replies to a call of the same stage that an earlier segment answers for good; ``counted``:
+        calls that took tokens, and ``unpriced``: those of them with a price of 0; tokens by kind;
         ``price_usd``; ``mean_latency_s``. Sorted by the group.
     """
     named = [_MADE.get(name, name) for name in GROUPS[by]]
     rows = ledger.frame(columns=list(dict.fromkeys([*named, *_READ]))).lazy()
+    counted = pl.sum_horizontal("prompt_tokens", "completion_tokens") > 0
     again = pl.col("status").is_in(list(FINAL)) & ~pl.col("canonical")
     if since is not None:
         rows = rows.filter(pl.col("created") >= since)
@@ -68,6 +70,8 @@ def sums(
             pl.len().cast(pl.Int64).alias("calls"),
             *((pl.col("status") == s).sum().cast(pl.Int64).alias(s) for s in STATUSES),
             again.sum().cast(pl.Int64).alias("duplicates"),
+            counted.sum().cast(pl.Int64).alias("counted"),
+            (counted & (pl.col("price") == 0)).sum().cast(pl.Int64).alias("unpriced"),
             pl.col(*TOKENS).sum(),
             pl.col("price").sum().alias("price_usd"),
             pl.col("latency").mean().alias("mean_latency_s"),
@@ -101,15 +105,16 @@ def since_time(text: str, now: datetime | None = None) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def speed(ledger: Ledger, stage: str, model: str) -> float | None:
+def speed(ledger: Ledger, stage: str, model: str, tasks: Collection[str] = ()) -> float | None:
     """Calls per second that the earlier replies of a model in a stage came at; None without any.
 
     From first to last reply of each run, the mean latency of one call added; so it has the
-    concurrency of those runs in it.
+    concurrency of those runs in it. Of ``tasks`` only, where any are named: one token and a solution
+    do not take the same time.
     """
-    rows = ledger.frame(stage, ["model", "run_id", "created", "latency"])
+    rows = ledger.frame(stage, ["model", "task", "run_id", "created", "latency"])
     runs = (
-        rows.filter(model=model)
+        rows.filter((pl.col("model") == model) & (pl.col("task").is_in(list(tasks)) | (not tasks)))
         .group_by("run_id")
         .agg(
             pl.len().alias("calls"),

@@ -95,7 +95,9 @@ def lane_of(judge: Judge) -> Lane:
     """
     engine = judge_engine(judge)
     prompt = engine.prompt(TASK_OF_ASK[judge.ask])
-    return Lane(judge.slug, engine.revision, prompt, digest(judge.model_dump(mode="json")))
+    entry = digest(judge.model_dump(mode="json"))
+    free = bool(getattr(engine, "free", False))
+    return Lane(judge.slug, engine.revision, prompt, entry, free)
 
 
 @dg.definitions

@@ -86,7 +86,7 @@ def plan(home: Home, defs: dg.Definitions) -> Plan:
     due = [(graph[k], p) for (k, p), c in known.items() if k in paid and c != "fresh"]
     job = defs.resolve_implicit_global_asset_job_def()
     ledger = Ledger(home.ledger, home.journals)
-    rate = cache(lambda stage, model: speed(ledger, stage, model))
+    rate = cache(lambda stage, model, tasks: speed(ledger, stage, model, tasks))
     planned, waiting = [], Counter[tuple[str, str]]()
     with dg.DagsterInstance.ephemeral() as instance:
         for node, partition in due:
@@ -95,8 +95,9 @@ def plan(home: Home, defs: dg.Definitions) -> Plan:
                 result = run_assets(job, instance, partition, [node], {DRY_RUN: "yes"})
                 failed = result.failed.get(node.name)
                 if failed and FORECAST in failed.metadata:
-                    forecast = failed.metadata[FORECAST]
-                    seconds = _seconds(forecast["calls"], rate(node.key[-1], paid[node.key]))
+                    forecast = dict(failed.metadata[FORECAST])
+                    tasks = tuple(forecast.pop("tasks"))
+                    seconds = _seconds(forecast["calls"], rate(node.key[-1], paid[node.key], tasks))
                     planned.append(Planned(node.name, partition, **forecast, seconds=seconds))
                     continue
                 reason = failed.reason if failed else "it does not use the ledger"

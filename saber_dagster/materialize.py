@@ -21,6 +21,7 @@ from saber_dagster.home import Home
 from saber_dagster.instance import end_runs_of_killed_builds, instance_of, recorded_versions
 from saber_dagster.interrupts import remembered_interrupts
 from saber_dagster.ledger import Budget
+from saber_dagster.ledger.budget import dollars
 from saber_dagster.releases import PINNED_ASSETS, list_releases, release_of
 from saber_dagster.report.roles import FREE_KEY, MODEL_KEY
 from saber_dagster.run_metadata import BUDGET_CALLS, BUDGET_USD
@@ -128,7 +129,6 @@ def build(
         budget = budget or home_budget(home)
         paid = paid_assets(defs)
         paid_names = {graph[key].name for key in paid}
-        limited = budget != Budget()
         failures = Failures(graph, () if absent else PINNED_ASSETS)
         for _, level in sorted(_by_level(graph, until).items()):
             if interrupted():
@@ -139,8 +139,8 @@ def build(
                 due = state.condition != "fresh" or not _is_recorded(seen, state)
                 report.fresh += not due
                 if not failures.hold_up(state.node, state.partition, due) and due:
-                    # With a budget each has a run of its own, which is told what is left.
-                    alone = state.node.key if limited and state.node.key in paid else ()
+                    # A run of its own is told what is left, and says whose the replies are.
+                    alone = state.node.key if state.node.key in paid else ()
                     runs[state.partition, alone].append(state.node)
             if runs:
                 due_names = (node.name for nodes in runs.values() for node in nodes)
@@ -167,13 +167,20 @@ def build(
                     failures.add(state.node, state.partition, state.reason)
     report.seconds = time.monotonic() - start
     calls, usd = report.paid(paid_names)
-    failures.raise_any(report, f"${usd:,.2f}, {calls:,} calls")
+    failures.raise_any(report, _spent(budget, calls, usd))
     return report
 
 
 def home_budget(home: Home) -> Budget:
     """The budget of the settings: of a build, or of a run that Dagster starts by itself."""
     return Budget(home.settings.ledger.budget_usd, home.settings.ledger.budget_calls)
+
+
+def _spent(budget: Budget, calls: int, usd: float) -> str:
+    """What was paid, and of what."""
+    of_usd = "" if budget.usd is None else f" of ${budget.usd:g}"
+    of_calls = "" if budget.calls is None else f" of {budget.calls:,}"
+    return f"{dollars(usd)}{of_usd}, {calls:,}{of_calls} calls"
 
 
 def _left(budget: Budget, calls: int, usd: float) -> dict[str, str]:

@@ -22,7 +22,7 @@ from saber_dagster.hashing import digest
 from saber_dagster.releases import PINNED_ASSETS, Release
 from saber_dagster.tables import WHOLE, Provenance, TableStore, input_name
 
-_PAID_TABLE = "judgments"
+_ASKED_TABLE = "judgments"
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Lane:
     revision: str
     prompt: PromptRef
     entry: str
+    free: bool = False
+    """Whether the judge says that its answers cost nothing."""
 
     @property
     def version(self) -> str:
@@ -51,6 +53,8 @@ class Due:
     """The run key without the number of the try."""
     present: Provenance | None
     """How the table came about that is there now."""
+    free: bool = False
+    """Whether its judge costs nothing."""
 
     @property
     def place(self) -> tuple[Key, Partition]:
@@ -58,9 +62,14 @@ class Due:
         return self.node.key, self.partition
 
     @property
+    def asks(self) -> bool:
+        """Whether making it asks the judge."""
+        return self.node.table == _ASKED_TABLE
+
+    @property
     def paid(self) -> bool:
-        """Whether making it asks an engine."""
-        return self.node.table == _PAID_TABLE
+        """Whether making it costs money."""
+        return self.asks and not self.free
 
 
 @dataclass(frozen=True)
@@ -111,8 +120,9 @@ def survey(store: TableStore, graph: Graph, lanes: Iterable[Lane], release: Rele
         elif state.condition == "failed" and state.provenance and _read(state.provenance, now):
             failed.append(state)
         else:
-            key = _run_key(by_slug[slug], state, now)
-            due[slug].append(Due(slug, state.node, state.partition, key, state.provenance))
+            lane = by_slug[slug]
+            key, made = _run_key(lane, state, now), state.provenance
+            due[slug].append(Due(slug, state.node, state.partition, key, made, lane.free))
     in_turn = zip_longest(*due.values())
     return Survey(
         tuple(item for turn in in_turn for item in turn if item), tuple(waiting), tuple(failed)

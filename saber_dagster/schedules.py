@@ -40,8 +40,8 @@ _SHOWN = 3
 def rejudge_nightly(home: Home, graph: Graph, lanes: Sequence[Lane]) -> dg.ScheduleDefinition:
     """The schedule that requests the games that are due, in every lane of the current release.
 
-    A night has the budget of the settings, and its runs share it alike. What failed on earlier nights
-    comes last, so that it does not hold up the rest.
+    A night has the budget of the settings, and its paid runs share it alike. What failed on earlier
+    nights comes last, so that it does not hold up the rest.
 
     Args:
         home: as the definitions were loaded from it.
@@ -70,15 +70,15 @@ def rejudge_nightly(home: Home, graph: Graph, lanes: Sequence[Lane]) -> dg.Sched
             outlook = _look(home, graph, lanes, context.instance)
         except SaberError as error:
             return dg.SkipReason(f"nothing is requested: {error}")
-        paid = sorted(
-            ((due, tries) for due, tries in outlook.startable if due.paid),
+        games = sorted(
+            ((due, tries) for due, tries in outlook.startable if due.asks),
             key=lambda tried: tried[1],
         )
-        if not paid:
+        if not games:
             return dg.SkipReason(outlook.why_nothing())
-        chosen = paid[: home.settings.rejudging.partitions_per_tick]
-        budget = home.settings.ledger.budget_usd
-        share = None if budget is None else budget / len(chosen)
+        chosen = games[: home.settings.rejudging.partitions_per_tick]
+        budget, paid = home.settings.ledger.budget_usd, sum(due.paid for due, _ in chosen)
+        share = None if budget is None or not paid else budget / paid
         return [_request(due, tries, share) for due, tries in chosen]
 
     return nightly

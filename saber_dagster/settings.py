@@ -12,7 +12,7 @@ ORACLE = "oracle"
 
 SLUG = re.compile(r"^[a-z0-9][a-z0-9_-]*$")
 
-Slug = Annotated[str, Field(pattern=SLUG.pattern)]
+Slug = Annotated[str, Field(pattern=SLUG.pattern, max_length=64)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Builtin = Literal["starter", "champ"]
 Ask = Literal["generate", "choice_logprobs", "relevance_logprobs", "ordinal"]

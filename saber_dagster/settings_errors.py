@@ -26,6 +26,7 @@ _RULES = {
     "greater_than_equal": "must be at least {ge:g}",
     "less_than_equal": "must be at most {le:g}",
     "literal_error": "must be {expected}",
+    "string_too_long": "must have at most {max_length} letters",
     "too_short": "must have at least {min_length} entry",
     "value_error": "{error}",
 }

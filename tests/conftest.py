@@ -2,10 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+import hypothesis
 import pytest
 
 from saber_dagster.engines import Call, PromptRef, Reply
 from saber_dagster.hashing import canonical_json, sha256_hex
+
+# A busy machine is no fault of the code: the suite has a limit of time for each test.
+hypothesis.settings.register_profile("saber", deadline=None)
+hypothesis.settings.load_profile("saber")
 
 
 class ScriptedEngine:

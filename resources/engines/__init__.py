@@ -6,6 +6,7 @@ from typing import Any, cast
 import dagster as dg
 from pydantic import Field
 
+from resources.engines.openai_options import refuse_secrets
 from saber_dagster.engines import Engine, PromptRef
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import canonical_json
@@ -43,6 +44,7 @@ def load_engine(engine: str, options: dict[str, Any]) -> Engine:
             f"there is no engine {engine!r}; use {', '.join(BUILT_IN)} or {PREFIX}package.module:Class"
         )
     what = f"engine {engine}"
+    call_user(what, "options", refuse_secrets, options, "")
     made = make(load_class(path, what), options, what)
     missing = lacking(made, _MEMBERS, what)
     if missing:
@@ -119,7 +121,10 @@ def engine_identity(engine: Engine, task: str) -> dict[str, Any]:
         raise SaberError(
             f"{what}: params({task!r}) is not JSON ({error}). Return numbers, texts, lists and dicts"
         ) from error
+    limit_of = getattr(engine, "limit_of", None)
+    limit = call_user(what, f"limit_of({task!r})", limit_of, task) if callable(limit_of) else None
     return {
+        **({} if limit is None else {"input_limit": limit}),  # it decides what is cut
         "model": text_of(engine, "model", what),
         "revision": text_of(engine, "revision", what),
         "params": dict(params),

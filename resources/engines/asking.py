@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+import operator
 import random
 import time
 from collections import Counter, deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from resources.engines.background import Put
@@ -15,7 +16,7 @@ from resources.engines.line import Line
 from resources.engines.openai_failures import Failure
 from resources.engines.rate_limit import PAUSE_AT_MOST_S
 from resources.engines.secret import Secret
-from saber_dagster.engines import Call, Reply
+from saber_dagster.engines import Call, Reply, Usage
 from saber_dagster.errors import SaberError
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Batch:
     async def _ask(self, line: Line, call: Call) -> Reply | None:
         """The reply to a call after as many tries as it takes; None if it was not begun."""
         request = self._engine.request(call)
-        reply = None
+        reply, lost, lost_price = None, Usage(), 0.0
         for tries in range(1, self._how.retries + 2):
             if self._limit.waits and not await self._unless_halted(
                 self._limit.admit(request.tokens)
@@ -129,7 +130,14 @@ class Batch:
                 reply = self._engine.failed(call, failure)
             self._limit.settle(request.tokens, reply.usage)
             latency = time.perf_counter() - start
-            reply = replace(reply, latency=latency, truncated_input=request.truncated_input)
+            reply = replace(
+                reply,
+                latency=latency,
+                truncated_input=request.truncated_input,
+                usage=_sum(lost, reply.usage),
+                price=lost_price + reply.price,
+            )
+            lost, lost_price = reply.usage, reply.price  # a try that is repeated was paid, too
             if reply.status != "transport_error":
                 break
             if failure.final or tries > self._how.retries or self._unreachable:
@@ -217,3 +225,7 @@ class Batch:
         finally:
             wait.cancel()
             halt.cancel()
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(*map(operator.add, astuple(one), astuple(other)))

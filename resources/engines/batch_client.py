@@ -137,7 +137,7 @@ class BatchClient:
             raise SaberError(
                 f"{self._url} knows no batch {batch.id}, which was submitted there. Use the key and"
                 " address that it was submitted with; or, if it is gone for good, remove"
-                f" {batch.token}.json in {self._state.folder}, and its {len(batch.keys):,} calls are"
+                f" {self._state.file(batch)}, and its {len(batch.keys):,} calls are"
                 " paid again"
             )
         self._lost += 1
@@ -152,6 +152,10 @@ class BatchClient:
             if name:
                 read = partial(self._client.files.content, name)
                 yield from io.BytesIO(self._ask(read, f"read results of batch {seen.id}").content)
+
+    def without_key(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A result for storage: a server may repeat what it was sent, the key included."""
+        return json.loads(self._secret.hide(json.dumps(result)))  # type: ignore[no-any-return]
 
     def _tell(self, seen: "Seen") -> None:
         """Log how a batch fares, if that has changed."""

@@ -2,6 +2,9 @@
 
 A file is written before its batch is submitted and again when the provider's name of it is known; it is
 removed once every reply has been taken care of. So whatever was paid can be found again.
+
+The files of a partition lie in ``MODEL/PARTITION/state``. Those of the model's other partitions are read,
+too: where the shards of a benchmark change, a question goes to another partition than before.
 """
 
 import json
@@ -9,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from saber_dagster.errors import SaberError
-from saber_dagster.storage import AnyPath, files_below, write_atomic
+from saber_dagster.storage import AnyPath, files_below, read_many, write_atomic
 
 FORGOTTEN_AFTER_S = 60 * 86400.0
 """Providers keep the files of a batch for 30 days; a batch of this age is of no use to anybody."""
@@ -39,7 +42,7 @@ class Batch:
 
 
 class BatchState:
-    """The batches of one partition that are out.
+    """The batches of one partition that are out, and those of its siblings.
 
     Args:
         folder: where their files lie; None keeps nothing, so that a restart knows of none.
@@ -47,37 +50,62 @@ class BatchState:
 
     def __init__(self, folder: AnyPath | None) -> None:
         self.folder = folder
+        self._others: dict[str, AnyPath] = {}
+        """Token → file, of batches that another partition has submitted."""
 
     def save(self, batch: Batch) -> None:
         """Write a batch down, whole or not at all."""
-        if self.folder is not None:
-            write_atomic(self._file(self.folder, batch), json.dumps(asdict(batch)).encode())
+        if (file := self.file(batch)) is not None:
+            write_atomic(file, json.dumps(asdict(batch)).encode())
 
     def forget(self, batch: Batch) -> None:
         """Remove a batch's file."""
-        if self.folder is not None:
-            self._file(self.folder, batch).unlink(missing_ok=True)
+        if (file := self.file(batch)) is not None:
+            file.unlink(missing_ok=True)
+
+    def owns(self, batch: Batch) -> bool:
+        """Whether this partition has submitted a batch."""
+        return batch.token not in self._others
 
     def load(self, url: str) -> list[Batch]:
-        """The batches of a server, oldest first.
+        """The batches of a server that this partition or another one has out, oldest first.
 
         Raises:
             SaberError: if a file is damaged; it names the file and what removing it means.
         """
         batches = []
-        for path in files_below(self.folder, ".json") if self.folder is not None else ():
+        for path, data in state_files(self.folder, ".json"):
             try:
-                batch = Batch(**json.loads(path.read_bytes()))
+                batch = Batch(**json.loads(data))
             except (ValueError, TypeError) as error:
                 raise SaberError(
                     f"{path} is damaged ({error}); it should hold the state of a batch. If you remove"
                     " it, the calls of that batch are asked, and paid, again"
                 ) from None
+            if self.folder is not None and path.parent.parent.name != self.folder.parent.name:
+                self._others[batch.token] = path
             if time.time() - batch.started > FORGOTTEN_AFTER_S:
                 self.forget(batch)
             elif batch.url == url:
                 batches.append(batch)
         return sorted(batches, key=lambda batch: (batch.started, batch.token))
 
-    def _file(self, folder: AnyPath, batch: Batch) -> AnyPath:
-        return folder / f"{batch.token}.json"
+    def file(self, batch: Batch) -> AnyPath | None:
+        """The file of a batch; None if nothing is kept."""
+        if self.folder is None:
+            return None
+        return self._others.get(batch.token, self.folder / f"{batch.token}.json")
+
+
+def state_files(folder: AnyPath | None, suffix: str) -> list[tuple[AnyPath, bytes]]:
+    """Files with such names, and their content, in a state folder and those of its siblings.
+
+    Files that go away meanwhile are left out.
+    """
+    if folder is None:
+        return []
+    model = folder.parent.parent
+    paths = sorted((p for p in files_below(model, suffix) if p.parent.name == folder.name), key=str)
+    return [
+        (path, data) for path, data in zip(paths, read_many(paths), strict=True) if data is not None
+    ]

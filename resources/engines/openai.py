@@ -15,12 +15,12 @@ from resources.engines.line import Sending
 from resources.engines.openai_failures import Failure
 from resources.engines.openai_options import (
     MAX_TOKENS,
-    OPENAI_URL,
     above_zero,
     checked_extra,
     checked_prices,
     checked_revision,
     checked_url,
+    checked_variable,
     limits_by_task,
     one_of,
     token_counter,
@@ -31,6 +31,7 @@ from resources.engines.prompted import PromptedEngine
 from resources.engines.providers import provider_of
 from resources.engines.rate_limit import RateLimit
 from resources.engines.secret import NO_KEY, Secret
+from resources.engines.uncounted import counted
 from saber_dagster.engines import Call, Message, Reply, Usage
 from saber_dagster.errors import SaberError
 
@@ -108,7 +109,7 @@ class OpenAIEngine(PromptedEngine):
         self._model = model
         self._revision = checked_revision(model, revision)
         url = checked_url(base_url)
-        self._key_env = api_key_env or ("OPENAI_API_KEY" if url.rstrip("/") == OPENAI_URL else None)
+        self._key_env = checked_variable(api_key_env, url)
         self.provider = provider_of(provider, url)
         self._api = one_of("api", api, get_args(Api))
         self.prompts = dict(prompts or {})
@@ -264,7 +265,7 @@ class OpenAIEngine(PromptedEngine):
             return 0.0
         prompt, completion = self._prices["prompt"], self._prices["completion"]
         cached = self._prices.get("cached", prompt)
-        fresh = usage.prompt - usage.cached
+        fresh = max(0, usage.prompt - usage.cached)
         return (fresh * prompt + usage.cached * cached + usage.completion * completion) / 1e6
 
     def completed(self, call: Call, body: str) -> Reply:
@@ -274,7 +275,7 @@ class OpenAIEngine(PromptedEngine):
             NoLogprobs: if the prompt has choices, and the answer no log-probabilities of them.
         """
         choices = self.template(call.task).choices
-        reply = read_completion(body, choices, self.provider.reasoning_fields)
+        reply = counted(read_completion(body, choices, self.provider.reasoning_fields), self, call)
         return replace(reply, price=self.price(reply.usage)) if self._prices else reply
 
     def failed(self, call: Call, failure: Failure) -> Reply:

@@ -10,17 +10,17 @@ import json
 import logging
 import math
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from resources.engines.batch_client import ENDED, BatchClient, how_ended, read_result
+from resources.engines.batch_files import Limits, Line, files_of
+from resources.engines.batch_results import once_paid, reply_of, was_paid
+from resources.engines.batch_spare import Spare, SpareReplies
 from resources.engines.batch_state import Batch, BatchState
 from resources.engines.openai import OpenAIEngine
-from resources.engines.openai_failures import Failure, failure_in
 from resources.engines.openai_options import above_zero
-from resources.engines.openai_replies import usage_in
 from saber_dagster.engines import Call, Reply, Usage, call_key
 from saber_dagster.errors import SaberError
 from saber_dagster.storage import AnyPath
@@ -100,18 +100,16 @@ class BatchEngine(OpenAIEngine):
             wait_s=wait_s,
         )
         self._discount = discount
-        self._max_requests = max_requests
-        self._max_bytes = max_bytes
-        self._max_tokens_out = max_queued_tokens
+        self._limits = Limits(max_requests, max_bytes, max_queued_tokens)
         self._poll_s = poll_s
         self._wait_s = wait_s
         self._endpoint = f"/v1{self.sending.path}"
-        self._state = BatchState(None)
+        self._state, self._spare = BatchState(None), SpareReplies(None)
         self._halted = False
 
     def keep_state_in(self, folder: AnyPath) -> None:
-        """Keep what is known of batches in a folder, so that a later process finds them."""
-        self._state = BatchState(folder)
+        """Keep what is known of batches, and spare replies, where a later process finds them."""
+        self._state, self._spare = BatchState(folder), SpareReplies(folder)
 
     def price(self, usage: Usage) -> float:
         """Price of a reply, the discount included."""
@@ -156,14 +154,17 @@ class BatchEngine(OpenAIEngine):
         waiting: dict[str, list[int]] = {}
         for position, key in enumerate(keys):
             waiting.setdefault(key, []).append(position)
-        out = list(self._known(asked, server))
+        for key, reply in self._taken(asked, waiting):
+            yield from once_paid(waiting.pop(key), reply)
+        out = list(self._known(asked, waiting, server))
         held = {key for batch in out for key in batch.keys}
-        parts = self._parts((key, call) for key, call in asked.items() if key not in held)
+        left = [(key, asked[key]) for key in waiting if key not in held]
+        parts = files_of(self._lines(left), self.sending.url, self._limits)
         part = next(parts, None)
         failure: SaberError | None = None
         begin, pause = time.monotonic(), self._poll_s
         while True:
-            while part and not failure and not self._halted and self._room(out, part[0]):
+            while part and not failure and not self._halted and self._limits.allow(part[0], out):
                 try:
                     server.submit(*part)
                 except SaberError as error:
@@ -178,18 +179,16 @@ class BatchEngine(OpenAIEngine):
                 if seen is None or seen.status not in ENDED:
                     continue
                 for key, reply in self._replies(seen, batch, asked, waiting, server):
-                    for position in waiting.pop(key):
-                        yield position, reply
-                        reply = replace(reply, usage=Usage(), price=0.0)  # it was paid once
+                    yield from once_paid(waiting.pop(key), reply)
                 self._state.forget(batch)
                 out.remove(batch)
                 if seen.status == "failed":
                     failure = SaberError(f"batch {seen.id} {how_ended(seen)}")
             if out:
-                left = begin + (self._wait_s or math.inf) - time.monotonic()
-                if left <= 0:
+                rest = begin + (self._wait_s or math.inf) - time.monotonic()
+                if rest <= 0:
                     raise self._still_out(out)
-                time.sleep(min(pause, left))
+                time.sleep(min(pause, rest))
                 pause = min(pause * PAUSES_GROW, LONGEST_PAUSE_S)
         if failure and part:
             raise failure
@@ -202,50 +201,57 @@ class BatchEngine(OpenAIEngine):
             " is submitted twice"
         )
 
-    def _known(self, asked: Mapping[str, Call], server: BatchClient) -> Iterator[Batch]:
-        """The batches of earlier runs that hold calls which are asked."""
+    def _taken(
+        self, asked: Mapping[str, Call], waiting: Mapping[str, object]
+    ) -> Iterator[tuple[str, Reply]]:
+        """Replies that were paid when nobody asked for them."""
+        taken = 0
+        for spare in self._spare.take(asked):
+            if spare.key in waiting:
+                taken += 1
+                yield spare.key, reply_of(self, asked[spare.key], spare.result, spare.latency)
+        if taken:
+            _log.info("%s: %s replies that were paid before are used", self.sending.url, taken)
+
+    def _known(
+        self, asked: Mapping[str, Call], waiting: Mapping[str, object], server: BatchClient
+    ) -> Iterator[Batch]:
+        """The batches of earlier runs, or other partitions, that hold calls which still wait.
+
+        Of others of this partition that have ended, what was paid is kept; nobody waits for them.
+        """
         for batch in self._state.load(self.sending.url):
-            if asked.keys().isdisjoint(batch.keys):
+            idle, own = waiting.keys().isdisjoint(batch.keys), self._state.owns(batch)
+            if idle and not own:
                 continue
-            if batch.id or server.find(batch):
-                _log.info("%s: batch %s of an earlier run is collected", self.sending.url, batch.id)
-                yield batch
-            else:  # it was never started
-                self._state.forget(batch)
+            try:
+                if not batch.id and not server.find(batch):  # it was never started
+                    if own:
+                        self._state.forget(batch)
+                elif not idle:
+                    _log.info("%s: batch %s of an earlier run is collected", batch.url, batch.id)
+                    yield batch
+                elif (seen := server.look(batch)) and seen.status in ENDED:
+                    for _ in self._replies(seen, batch, asked, waiting, server):
+                        pass
+                    self._state.forget(batch)
+            except SaberError as error:
+                if not idle:
+                    raise
+                _log.warning("%s", error)
 
-    def _parts(self, calls: Iterable[tuple[str, Call]]) -> Iterator[tuple[Batch, bytes]]:
-        """Batches and the lines of their files, cut where a limit is reached."""
-        batch, lines, size = self._new_batch(), list[bytes](), 0
+    def _lines(self, calls: Iterable[tuple[str, Call]]) -> Iterator[Line]:
         for key, call in calls:
-            body = self.body(call)
-            request = {"custom_id": key, "method": "POST", "url": self._endpoint, "body": body}
-            line = json.dumps(request).encode() + b"\n"
-            if len(line) > self._max_bytes:
-                raise SaberError(
-                    f"the request for {call.item} has {len(line):,} bytes, and a file of the Batch API"
-                    f" at most {self._max_bytes:,}. Set context_tokens, so that long texts are cut"
-                )
+            request = {
+                "custom_id": key,
+                "method": "POST",
+                "url": self._endpoint,
+                "body": self.body(call),
+            }
             tokens = 0
-            if self._max_tokens_out is not None:
+            if self._limits.tokens is not None:
                 tokens = sum(self.count_tokens(m["content"]) for m in self.messages(call))
-            full = len(lines) == self._max_requests or size + len(line) > self._max_bytes
-            if lines and (full or batch.tokens + tokens > (self._max_tokens_out or math.inf)):
-                yield batch, b"".join(lines)
-                batch, lines, size = self._new_batch(), [], 0
-            batch.keys.append(key)
-            batch.tokens += tokens
-            lines.append(line)
-            size += len(line)
-        if lines:
-            yield batch, b"".join(lines)
-
-    def _new_batch(self) -> Batch:
-        return Batch(uuid.uuid4().hex, self.sending.url, [])
-
-    def _room(self, out: Sequence[Batch], more: Batch) -> bool:
-        """Whether the provider's queue takes one more batch."""
-        limit = self._max_tokens_out
-        return not out or limit is None or sum(b.tokens for b in out) + more.tokens <= limit
+            yield Line(key, call.item, json.dumps(request).encode() + b"\n", tokens)
 
     def _replies(
         self,
@@ -255,10 +261,11 @@ class BatchEngine(OpenAIEngine):
         waiting: Mapping[str, object],
         server: BatchClient,
     ) -> Iterator[tuple[str, Reply]]:
-        """The reply of every call of a batch that still waits for one."""
+        """The reply of every call of a batch that waits for one; what nobody asked for is kept."""
         latency = max(0.0, float((seen.completed_at or time.time()) - seen.created_at))
         broken = again = 0
         done: set[str] = set()
+        spares: dict[str, Spare] = {}
         for line in server.lines(seen):
             try:
                 key, result = read_result(line)
@@ -268,9 +275,9 @@ class BatchEngine(OpenAIEngine):
             again += key in done
             done.add(key)
             if key in waiting:
-                reply = self._reply(asked[key], result)
-                cut = self.render(asked[key]).truncated
-                yield key, replace(reply, latency=latency, truncated_input=cut)
+                yield key, reply_of(self, asked[key], result, latency)
+            elif key not in asked and was_paid(result):
+                spares.setdefault(key, Spare(key, latency, server.without_key(result)))
         unreadable = f"; {broken} lines of its files cannot be read" if broken else ""
         lost = [key for key in batch.keys if key in waiting]
         for key in lost:
@@ -278,22 +285,13 @@ class BatchEngine(OpenAIEngine):
                 f"batch {seen.id} {how_ended(seen)}, and has no result for this call{unreadable}"
             )
             yield key, Reply("transport_error", finish_reason="error", error=error)
+        self._spare.keep(batch, list(spares.values()))
+        if spares:
+            _log.info(
+                "%s: batch %s: %s replies that were paid and are not asked for now are kept",
+                *(self.sending.url, seen.id, len(spares)),
+            )
         _log.info(
             "%s: batch %s %s after %.0f s: %s results, %s calls without one, %s given twice, %s broken",
             *(self.sending.url, seen.id, seen.status, latency, len(done), len(lost), again, broken),
         )
-
-    def _reply(self, call: Call, result: Mapping[str, Any]) -> Reply:
-        """The reply that a line of a result file comes to, by the rules for live requests."""
-        response = result.get("response")
-        if not isinstance(response, Mapping):  # the batch ended before the request was made
-            return failure_in(500, result.get("error")).lost()
-        status, body = response.get("status_code"), response.get("body")
-        used = usage_in(body)
-        try:
-            if status == 200:
-                return self.completed(call, json.dumps(body))
-            failure = failure_in(status if isinstance(status, int) else 500, body)
-            return replace(self.failed(call, failure), usage=used, price=self.price(used))
-        except SaberError as error:  # it would stop live requests; these have all been made
-            return replace(Failure(None, str(error)).lost(), usage=used, price=self.price(used))

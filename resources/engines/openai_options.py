@@ -36,6 +36,12 @@ MAX_TOKENS: Mapping[str, int] = MappingProxyType(
 _DATE = re.compile(r"(?<!\d)20\d\d-?[01]\d-?[0-3]\d(?!\d)")
 _OWN_FIELDS = {"model", "messages", "input", "n", "stream"}
 _PRICES = {"prompt", "completion", "cached"}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LIKE_A_KEY = re.compile(r"(?=.*[a-z])(?=.*[0-9]).{20,}")
+_SECRET_NAME = re.compile(
+    r"(?!.*_env$)(?!(stop|eos|bos|pad|unk|sep|cls|mask|start|end|begin)_?token$)"
+    r"(.*api_?key.*|.*authorization|.*secret.*|.*passw(or)?d.*|.*token)"
+)
 
 
 def checked_revision(model: str, revision: str | None) -> str:
@@ -73,6 +79,51 @@ def checked_url(base_url: str | None) -> str:
             " into an environment variable, and the variable's name into api_key_env"
         )
     return url
+
+
+def checked_variable(api_key_env: str | None, url: str) -> str | None:
+    """The environment variable of the key; default: OpenAI's for OpenAI, none for other servers.
+
+    Raises:
+        SaberError: if it is no name of one, but perhaps the key; the message does not repeat it.
+    """
+    if not api_key_env:
+        return "OPENAI_API_KEY" if url.rstrip("/") == OPENAI_URL else None
+    if not _VARIABLE.fullmatch(api_key_env) or _LIKE_A_KEY.fullmatch(api_key_env):
+        raise SaberError(
+            "api_key_env is no name of an environment variable. If it is the key itself, put that into"
+            " a variable (export MY_KEY=…), and the variable's name into api_key_env: MY_KEY"
+        )
+    return api_key_env
+
+
+def refuse_secrets(options: Any, place: str) -> None:
+    """Look for secrets in options, which are written to files, ledgers and logs.
+
+    A text under a name such as ``api_key``, ``Authorization``, ``secret``, ``password`` or
+    ``access_token`` is taken for one, at any depth; ``stop_token`` and its like are not.
+
+    Args:
+        options: JSON.
+        place: where they stand, for the message.
+
+    Raises:
+        SaberError: if there is one. The message names its place, never its value.
+    """
+    if isinstance(options, Mapping):
+        for name, value in options.items():
+            here = f"{place}.{name}" if place else str(name)
+            plain = str(name).lower().replace("-", "_")
+            if isinstance(value, str) and value and _SECRET_NAME.fullmatch(plain):
+                raise SaberError(
+                    f"{here} may be a secret, and options are kept in files and logs. Put it into an"
+                    " environment variable, and the variable's name into api_key_env; a class of your"
+                    " own reads the variable itself"
+                )
+            refuse_secrets(value, here)
+    elif isinstance(options, list | tuple):
+        for value in options:
+            refuse_secrets(value, place)
 
 
 def limits_by_task(max_tokens: int | Mapping[str, int] | None) -> Mapping[str, int]:
@@ -116,11 +167,12 @@ def checked_extra(extra_body: Mapping[str, Any] | None) -> dict[str, Any] | None
     """Further fields of a request; None if there are none.
 
     Raises:
-        SaberError: if one is a field that the engine sets.
+        SaberError: if one is a field that the engine sets, or a secret.
         TypeError: if a value is not JSON; loading an engine by its options names it first.
     """
     if wrong := sorted(_OWN_FIELDS & (extra_body or {}).keys()):
         raise SaberError(f"extra_body may not set {', '.join(wrong)}; the engine does")
+    refuse_secrets(extra_body, "extra_body")
     canonical_json(extra_body)
     return dict(extra_body or {}) or None
 

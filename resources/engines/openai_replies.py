@@ -17,7 +17,6 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 _CUT = {"length", "max_tokens", "model_length", "max_output_tokens"}
 _REFUSED = {"content_filter", "refusal", "safety"}
 _BROKEN = {"error", "abort", "cancelled", "failed"}
-_NO_CHOICE = "no choice"
 _OPENING = re.compile(r"\s*<(?:think|thinking|thought)>")
 _CLOSING = re.compile(r"</(?:think|thinking|thought)>")
 
@@ -43,7 +42,8 @@ def read_completion(
     """The reply in the body of a successful response.
 
     Finish reason and refusal are looked at before the text. An answer that is no completion, or one
-    that the server broke off, is a ``transport_error``; an empty text is ``refused``.
+    that the server broke off, is a ``transport_error``, and so is one without any choice, unless it
+    names a filter; an empty text is ``refused``.
 
     Args:
         body: JSON, as it came.
@@ -68,7 +68,7 @@ def read_completion(
         return _lost(f"{error} but {body[:200]!r}")
     thought, text = split_reasoning(said.content)
     status, error_text = _status(said.finish, text, bool(thought), said.refusal)
-    if choices and not said.refusal and said.finish not in _REFUSED | _BROKEN | {_NO_CHOICE}:
+    if choices and not said.refusal and said.finish not in _REFUSED | _BROKEN:
         text = choice_text(_place_of_choice(said.tokens), choices)
         status, error_text = "ok", ""
     return Reply(
@@ -102,7 +102,9 @@ def _of_chat(answer: Any, reasoning_fields: Sequence[str]) -> _Said:
     choices = answer.get("choices") if isinstance(answer, dict) else None
     if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         raise _FormError("the server sent no chat completion")
-    choice: dict[str, Any] = choices[0] if choices else {"finish_reason": _NO_CHOICE}
+    if not choices and not _prompt_blocked(answer):
+        raise _FormError("the server sent a completion without a choice")
+    choice: dict[str, Any] = choices[0] if choices else {"finish_reason": "content_filter"}
     message = _mapping(choice.get("message"))
     content = message.get("content") or message.get("refusal") or ""
     reasoning = next((found for name in reasoning_fields if (found := message.get(name))), "")
@@ -115,6 +117,12 @@ def _of_chat(answer: Any, reasoning_fields: Sequence[str]) -> _Said:
         finish=str(choice.get("finish_reason") or "stop"),
         tokens=_list(_mapping(choice.get("logprobs")).get("content")),
     )
+
+
+def _prompt_blocked(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer without a choice says that a filter stopped the prompt (Gemini's form)."""
+    told = _mapping(answer.get("promptFeedback") or answer.get("prompt_feedback"))
+    return bool(told.get("blockReason") or told.get("block_reason"))
 
 
 def _of_response(answer: Mapping[str, Any]) -> _Said:
@@ -178,9 +186,11 @@ def usage_in(answer: Any) -> Usage:
     prompt, completion = (
         ("input", "output") if "input_tokens" in usage else ("prompt", "completion")
     )
+    asked, said = _count(usage.get(f"{prompt}_tokens")), _count(usage.get(f"{completion}_tokens"))
     return Usage(
-        prompt=_count(usage.get(f"{prompt}_tokens")),
-        completion=_count(usage.get(f"{completion}_tokens")),
+        prompt=asked,
+        # some servers count reasoning in the total alone
+        completion=max(said, _count(usage.get("total_tokens")) - asked),
         reasoning=_count(
             _mapping(usage.get(f"{completion}_tokens_details")).get("reasoning_tokens")
         ),

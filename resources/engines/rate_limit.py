@@ -52,8 +52,7 @@ class RateLimit:
 
     async def admit(self, tokens: float = 0.0) -> None:
         """Wait until a request may be sent; first come, first served."""
-        while (wait := self._not_before - time.monotonic()) > 0:
-            await asyncio.sleep(wait)
+        await self._quiet()
         if self._requests is None and self._tokens is None:
             return
         async with self._turn:
@@ -65,6 +64,11 @@ class RateLimit:
                     part = min(left, self._tokens.max_rate)
                     await self._tokens.acquire(part)
                     left -= part
+        await self._quiet()  # the server may have asked for a pause meanwhile
+
+    async def _quiet(self) -> None:
+        while (wait := self._not_before - time.monotonic()) > 0:
+            await asyncio.sleep(wait)
 
     def expected(self, prompt: int, limit: int | None) -> float:
         """What a call will take: its prompt, and as much as replies took so far, on the mean.

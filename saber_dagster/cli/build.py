@@ -19,6 +19,7 @@ from saber_dagster.cli.common import (
     MapOption,
     console,
     current_home,
+    money,
     parse_mapping,
     print_json,
 )
@@ -150,7 +151,7 @@ def _cost_table(report: "BuildReport") -> Table:
     table = Table(title=f"Built in {report.seconds:.0f} s", title_justify="left")
     table.add_column("asset", no_wrap=True)
     totals = report.by_asset()
-    priced = ["$"] if any(cost.price_usd for _, cost, _ in totals.values()) else []
+    priced = ["$"] if any(cost.price_usd or cost.tokens for _, cost, _ in totals.values()) else []
     names = ("partitions", "seconds", "peak MiB", "rows", "calls asked", "calls made", *priced)
     for name in names:
         table.add_column(name, justify="right")
@@ -158,7 +159,8 @@ def _cost_table(report: "BuildReport") -> Table:
         calls = (cost.calls_asked, cost.calls_made) if cost.calls_asked else ()
         numbers = [f"{n:,}" for n in (cost.rows, *calls)]
         if priced and cost.calls_asked:
-            numbers.append(f"{cost.price_usd:,.2f}")
+            unknown = cost.tokens and not cost.price_usd
+            numbers.append("?" if unknown else money(cost.price_usd))
         table.add_row(escape(name), str(runs), f"{cost.seconds:.1f}", f"{peak:,.0f}", *numbers)
     return table
 

@@ -48,12 +48,31 @@ class SaberTyper(typer.Typer):
         except OSError as error:
             place = f": {error.filename}" if error.filename else ""
             _fail(f"{error.strerror or error}{place}", given)
+        except Exception as error:
+            if not (fault := _database_fault(error)):
+                raise
+            _fail(fault, given)
         except KeyboardInterrupt:
             _interrupted()
         except SystemExit as end:
             if end.code != _INTERRUPTED:
                 raise
             _interrupted()
+
+
+def _database_fault(error: BaseException) -> str:
+    """What to say if a database of Dagster's instance is behind an error; else nothing."""
+    databases = sys.modules.get("sqlalchemy.exc")  # not imported: then it raised nothing
+    cause: BaseException | None = error
+    while databases and cause is not None:
+        if isinstance(cause, databases.DatabaseError):
+            return (
+                f"Dagster's instance in {current_home().dagster} cannot be read or written:"
+                f" {cause.orig}. Is the disk full, or are the folder's permissions wrong? Mend that and"
+                " run the command again; what was finished is kept"
+            )
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return ""
 
 
 def _fail(message: str, given: Sequence[str], code: int = 1) -> NoReturn:
@@ -83,6 +102,11 @@ def current_home() -> Home:
 def print_json(value: Any) -> None:
     """Print one JSON value to standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def money(usd: float) -> str:
+    """US dollars for a table: cents, or four decimals below a dollar."""
+    return f"{usd:,.2f}" if usd >= 1 or usd == 0 else f"{usd:.4f}"
 
 
 def parse_mapping(pairs: Sequence[str] | None, option: str = "--map") -> dict[str, str]:

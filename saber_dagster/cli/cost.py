@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from saber_dagster.cli.common import JsonOption, console, current_home, print_json
+from saber_dagster.cli.common import JsonOption, console, current_home, money, print_json
 from saber_dagster.cost import GROUPS, STATUSES, TOKENS, By, run_ids, since_time, sums
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home
@@ -17,7 +17,7 @@ _REPLAYS = (
     "calls that were answered from the ledger are not in it; how many there were is in the metadata of"
     " each table (calls_replayed)"
 )
-_SUMMED = ("calls", *STATUSES, "duplicates", *TOKENS, "price_usd")
+_SUMMED = ("calls", *STATUSES, "duplicates", "counted", "unpriced", *TOKENS, "price_usd")
 
 
 def cost(
@@ -38,6 +38,14 @@ def cost(
         return
     console.print(_table(str(home.ledger), cast(By, by), rows, total))
     console.print(f"[yellow]note:[/] {_REPLAYS}", soft_wrap=True)
+    if total["unpriced"]:
+        console.print(
+            f"[yellow]note:[/] {total['unpriced']:,} of {total['counted']:,} paid calls have no price:"
+            " they took tokens, and their engine had no price_per_million; `?` stands for sums of"
+            " nothing else",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def cost_rows(home: Home, by: By, since: str | None = None) -> list[dict[str, Any]]:
@@ -68,18 +76,21 @@ def _table(title: str, by: By, rows: list[dict[str, Any]], total: dict[str, Any]
     for number, name in enumerate(names):
         table.add_column(name, footer="total" if number == 0 else "", overflow="fold")
     for name in numbers:
-        footer = _number(name, total[name]) if name in total else ""
+        footer = _cell(name, total) if name in total else ""
         heading = name.replace("_s", " s").replace("_usd", " $").replace("_", " ")
         table.add_column(heading, justify="right", footer=footer)
     for row in rows:
         named = (escape(str(row[name]) or "(no judge's run)") for name in names)
-        table.add_row(*named, *(_number(name, row[name]) for name in numbers))
+        table.add_row(*named, *(_cell(name, row) for name in numbers))
     return table
 
 
-def _number(name: str, value: float) -> str:
+def _cell(name: str, row: dict[str, Any]) -> str:
+    value = row[name]
     if name == "price_usd":
-        return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}"
+        if not value and row["unpriced"]:
+            return "?"
+        return money(value)
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
 
 

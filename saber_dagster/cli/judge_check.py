@@ -13,6 +13,7 @@ from saber_dagster.cli.common import JsonOption, console, current_home, print_js
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home
 from saber_dagster.ledger import Ledger
+from saber_dagster.ledger.budget import dollars, knows_price
 from saber_dagster.ledger.counts import amount, duration
 from saber_dagster.registry import judge_named
 from saber_dagster.releases import release_of
@@ -80,10 +81,12 @@ def _show(judge: Judge, engine: "Engine", made: "Check") -> None:
         if answer.reasoning:
             _say(f"[reasoning]\n{_cut(answer.reasoning)}")
         _say(_cut(answer.text) or f"(no text; {answer.error})")
+        known = answer.price or knows_price(engine)
+        money = f"${answer.price:.6f}" if known else "price ?"
         value = "none" if answer.value is None else f"{answer.value:.3g}"
         _say(
             f"{answer.status}; parsed: {value}; {answer.prompt_tokens:,} + {answer.completion_tokens:,}"
-            f" tokens, ${answer.price:.6f}, {answer.seconds:.2f} s; key {answer.key[:12]}"
+            f" tokens, {money}, {answer.seconds:.2f} s; key {answer.key[:12]}"
         )
     console.rule()
     _say(
@@ -107,7 +110,7 @@ def _show_forecast(home: Home, expected: "ReleaseForecast | None") -> None:
         return
     money = "unknown, as the engine has no option prices"
     if expected.price is not None:
-        money = f"${expected.price:,.2f}"
+        money = dollars(expected.price)
     _say(
         f"release {name}: at most {expected.calls:,} calls, about"
         f" {amount(expected.prompt_tokens)} + {amount(expected.completion_tokens)} tokens; price {money};"

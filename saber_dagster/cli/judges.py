@@ -10,13 +10,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from saber_dagster.cli.common import JsonOption, console, current_home, errors, print_json
+from saber_dagster.cli.common import JsonOption, console, current_home, errors, money, print_json
 from saber_dagster.cli.judge_check import check
 from saber_dagster.errors import SaberError
 from saber_dagster.freshness import CONDITIONS, report
 from saber_dagster.home import Home
 from saber_dagster.judging import TASK_OF_ASK
 from saber_dagster.ledger import Ledger
+from saber_dagster.ledger.budget import knows_price
 from saber_dagster.registry import parse_options, with_judge, without_judge
 from saber_dagster.settings import Ask
 from saber_dagster.tables import TableStore
@@ -57,7 +58,8 @@ def list_(as_json: JsonOption = False) -> None:
         names = (row[name] for name in ("slug", "engine", "model", "revision", "ask"))
         prompt = f"{row['prompt']}@{row['prompt_sha256'][:12]}"
         counts = (str(row["partitions"][condition] or "") for condition in CONDITIONS)
-        paid = (f"{row['replies']:,}", f"{row['price_usd']:,.2f}")
+        usd = row["price_usd"]
+        paid = (f"{row['replies']:,}", "?" if usd is None else money(usd))
         table.add_row(*map(escape, names), escape(prompt), *counts, *paid)
     console.print(table)
 
@@ -166,6 +168,7 @@ def judge_rows(home: Home) -> list[dict[str, Any]]:
         engine = engines[judge.slug]
         prompt = engine.prompt(TASK_OF_ASK[judge.ask])
         own = paid.filter(model=engine.model, revision=engine.revision, prompt_sha256=prompt.sha256)
+        usd = float(own["price"].sum())
         lane = (s.condition for s in states if s.node.key[:2] == ("judge", judge.slug))
         counts = Counter(lane)
         rows.append(
@@ -179,7 +182,7 @@ def judge_rows(home: Home) -> list[dict[str, Any]]:
                 "prompt_sha256": prompt.sha256,
                 "partitions": {condition: counts[condition] for condition in CONDITIONS},
                 "replies": own.height,
-                "price_usd": float(own["price"].sum()),
+                "price_usd": usd if usd or own.is_empty() or knows_price(engine) else None,
             }
         )
     return rows

@@ -9,7 +9,7 @@ import polars as pl
 import typer
 from rich.table import Table
 
-from saber_dagster.cli.common import JsonOption, console, current_home, print_json
+from saber_dagster.cli.common import JsonOption, console, current_home, money, print_json
 from saber_dagster.errors import SaberError
 from saber_dagster.ledger import Ledger
 
@@ -203,7 +203,8 @@ def reparse(
     _print_table("", ("stage", "model", "partition"), columns, rows)
     if any(result.changes for result in results) and not write:
         _print(
-            "`saber ledger reparse --write` corrects the statuses; `saber build` reads them anew"
+            "`saber ledger reparse --write` corrects the statuses. Tables stay as they are: materialize"
+            " these partitions again"
         )
 
 
@@ -245,5 +246,5 @@ def _print_table(
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.2f}"
+        return money(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,5 +1,6 @@
 """``saber prompts``: what the engines are asked, word for word."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,7 +89,8 @@ def render(
     try:
         values = prompts.prompt_values(prompt.task, given)
     except SaberError as error:
-        raise SaberError(f"{inputs}: {error}" if inputs else str(error)) from None
+        shape = json.dumps(_shape(prompts.example_inputs(prompt.task)), ensure_ascii=False)
+        raise SaberError(f"{inputs}: {error}. It must be like {shape}") from None
     messages = prompt.render(values, "json" if form == "json" else "tagged", attempt)
     if as_json:
         print_json(messages)
@@ -105,6 +107,15 @@ def hash_prompts() -> None:
 
     for name in prompts.shipped_prompts():
         typer.echo(f"{prompts.load_prompt(name).ref.sha256}  {name}.md")
+
+
+def _shape(example: Any) -> Any:
+    """An example without its texts, and with the first entry of each list."""
+    if isinstance(example, dict):
+        return {name: _shape(value) for name, value in example.items()}
+    if isinstance(example, list):
+        return [_shape(value) for value in example[:1]]
+    return "…" if isinstance(example, str) else example
 
 
 def _read(path: Path) -> dict[str, Any]:

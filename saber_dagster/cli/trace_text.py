@@ -34,6 +34,7 @@ def lines_of(trace: Mapping[str, Any], full: bool) -> Iterator[str]:
         yield f"… and {len(calls) - len(shown)} more calls; --full prints all, --json FILE exports them"
     yield ""
     yield from _summary(trace["calls"])
+    yield _followed(trace["games"])
     yield ""
     yield from _tables(trace["tables"], full)
 
@@ -97,7 +98,7 @@ def _games(games: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         keys = " ".join(key[:_SHA] for key in game["call_keys"])
         yield (
             f"  round {game['round']:>2}  {said:<12} against {game['opponent_source_id']}, {order};"
-            f" calls {keys}"
+            f" calls {keys}{'  DOES NOT FOLLOW from these replies' if game['follows'] is False else ''}"
         )
 
 
@@ -150,6 +151,15 @@ def _summary(calls: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         f"calls      {len(calls)}: {verified} verified, {len(found) - verified} not,"
         f" {len(calls) - len(found)} missing in the ledger; ${price:.4f}"
     )
+
+
+def _followed(games: Sequence[Mapping[str, Any]]) -> str:
+    said = [game["follows"] for game in games]
+    untold = f", cannot be told of {said.count(None)}" if None in said else ""
+    if False in said:
+        return f"outcomes   follow from the replies: NO, {said.count(False)} do not{untold}"
+    told = len(said) - said.count(None)
+    return f"outcomes   follow from the replies: {f'yes, all {told}' if told else 'none checked'}{untold}"
 
 
 def _tables(tables: Sequence[Mapping[str, Any]], full: bool) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What an engine yields, checked: a reply that could not be stored is an error that names the engine."""
 
-import math
+import sys
 from collections.abc import Generator, Iterable, Sequence
 from operator import index
 from typing import Any, SupportsIndex, get_args
@@ -17,6 +17,7 @@ _MUST_YIELD = (
     f" {', '.join(get_args(Status))}. {_AGAIN}"
 )
 _STATUSES = frozenset(get_args(Status))
+_MOST = 2**63 - 1
 _TEXTS = ("text", "reasoning", "finish_reason", "error")
 
 
@@ -80,17 +81,21 @@ def _wrong(reply: Reply) -> str:
         if not isinstance(value := getattr(reply, name), str):
             return f"{name} is a {type(value).__name__}, not a str"
     for name, number in (("price", reply.price), ("latency", reply.latency)):
-        if not isinstance(number, int | float) or not math.isfinite(number):
+        if not isinstance(number, int | float) or not abs(number) <= sys.float_info.max:
             return f"{name} is {number!r}, not a finite number"
     usage = reply.usage
     if not (
         isinstance(usage, Usage)
-        and isinstance(usage.prompt, int)
-        and isinstance(usage.completion, int)
-        and isinstance(usage.reasoning, int)
-        and isinstance(usage.cached, int)
+        and _countable(usage.prompt)
+        and _countable(usage.completion)
+        and _countable(usage.reasoning)
+        and _countable(usage.cached)
     ):
-        return f"usage is {usage!r}, not a Usage of whole numbers"
+        return f"usage is {usage!r}, not a Usage of whole numbers from 0 to {_MOST}"
     if not isinstance(reply.truncated_input, bool):
         return f"truncated_input is {reply.truncated_input!r}, not True or False"
     return ""
+
+
+def _countable(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _MOST

@@ -1,7 +1,8 @@
 """The limit of what a session may spend."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from saber_dagster.engines import Engine, Usage
 from saber_dagster.ledger.counts import Counts
@@ -18,15 +19,43 @@ def engine_price(engine: Engine) -> Callable[[Usage], float] | None:
     return price if callable(price) else None
 
 
+def knows_price(engine: Engine) -> bool:
+    """Whether a price of 0 in its replies means that they cost nothing."""
+    price = engine_price(engine)
+    return bool(getattr(engine, "free", False) or (price and price(Usage(1_000_000, 1_000_000))))
+
+
+def dollars(amount: float) -> str:
+    """A sum with four decimals, or as many as show four of its digits: ``$2.0000``, ``$0.00001234``."""
+    places = 3 - math.floor(math.log10(amount)) if amount > 0 else 0
+    return f"${amount:,.{max(4, places)}f}"
+
+
 @dataclass(frozen=True)
 class Budget:
     """What a session may spend; None is no limit.
 
     It is looked at after each reply, so calls in flight then may pass it.
+
+    Attributes:
+        usd: US dollars.
+        calls: replies.
+        paid_usd: part of it that was spent before the session; likewise ``paid_calls``.
     """
 
     usd: float | None = None
     calls: int | None = None
+    paid_usd: float = 0.0
+    paid_calls: int = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.usd is not None or self.calls is not None
+
+    def after(self, calls: int, usd: float) -> "Budget":
+        """The same budget, of which so much was spent before."""
+        return replace(self, paid_usd=usd, paid_calls=calls)
 
     def check(self, engine: Engine, what: str) -> None:
         """Before the first call: a limit of money needs prices.
@@ -44,8 +73,9 @@ class Budget:
 
     def spent(self, counts: Counts) -> str:
         """Which limit has been reached, in words; empty if none."""
-        if self.calls is not None and counts.made >= self.calls:
-            return f"ledger.budget_calls is {self.calls:,} and {counts.made:,} calls were made"
-        if self.usd is not None and counts.price >= self.usd:
-            return f"ledger.budget_usd is {self.usd:g} and ${counts.price:,.4f} were spent"
+        calls, usd = self.paid_calls + counts.made, self.paid_usd + counts.price
+        if self.calls is not None and calls >= self.calls:
+            return f"ledger.budget_calls is {self.calls:,} and {calls:,} calls were made"
+        if self.usd is not None and usd >= self.usd:
+            return f"ledger.budget_usd is {self.usd:g} and {dollars(usd)} were spent"
         return ""

@@ -1,11 +1,13 @@
 """Joins many small files of the ledger into few. Nothing that is in it changes, nor does any order.
 
-A joined file is written, read back and compared before those that it replaces are removed. A kill in
-between leaves rows in two files, which everybody counts once, as a row is known by the segment that it
-was first stored in; the next compaction removes them.
+Before anything is written, every file is compared with its SHA-256: what was changed must not look
+whole afterwards. A joined file is read back and compared before those that it replaces are removed. A
+kill in between leaves rows in two files, which everybody counts once, as a row is known by the segment
+that it was first stored in; the next compaction removes them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import polars as pl
@@ -20,7 +22,7 @@ from saber_dagster.ledger.segments import (
     segment_files,
     write_segment,
 )
-from saber_dagster.ledger.texts import read_pack, write_pack
+from saber_dagster.ledger.texts import read_pack, read_texts, write_pack
 from saber_dagster.storage import AnyPath
 
 JOINED_ROWS = 50_000
@@ -41,12 +43,19 @@ def compact(ledger: Ledger) -> Compaction:
     """Join the small files of each folder.
 
     Raises:
-        LedgerError: if a file is damaged, or a joined file is not what was written; then the old ones
-            are still there.
+        LedgerError: if a file is damaged; then nothing was changed. If a joined file is not what was
+            written; then the old ones are still there.
     """
     ledger.recover()
     done = Compaction()
     files = stage_files(ledger.root, ledger.root)
+    packs = segment_files(ledger.archive.packs)
+    for path in files:
+        with suppress(FileNotFoundError):  # another compaction is at work
+            read_segment(path, ["key"], check=True)
+    for path in packs:
+        with suppress(FileNotFoundError):
+            read_texts(path)
     for folder in dict.fromkeys(path.parent for path in files):
         journals = ledger.place.journals.joinpath(*names_below(folder, ledger.root))
         if live_journals(journals):
@@ -55,7 +64,6 @@ def compact(ledger: Ledger) -> Compaction:
             mine = [path for path in files if path.parent == folder]
             done.files_before += len(mine)
             done.files_after += _join(mine, _rows_of, JOINED_ROWS, _join_segments)
-    packs = segment_files(ledger.archive.packs)
     done.files_before += len(packs)
     done.files_after += _join(packs, lambda path: read_pack(path).height, JOINED_TEXTS, _join_packs)
     return done
@@ -106,7 +114,7 @@ def _join_segments(new: AnyPath, paths: Sequence[AnyPath]) -> None:
     frames: list[pl.DataFrame] = []
     seen: set[str] = set()
     for path in paths:
-        frame = read_segment(path, [*SCHEMA, "segment"])
+        frame = read_segment(path, [*SCHEMA, "segment"], check=True)
         frames.append(frame.filter(~pl.col("segment").is_in(list(seen))))
         seen |= set(frame["segment"].unique())
     joined = pl.concat(frames).sort("segment", maintain_order=True)
@@ -115,7 +123,7 @@ def _join_segments(new: AnyPath, paths: Sequence[AnyPath]) -> None:
 
 
 def _join_packs(new: AnyPath, paths: Sequence[AnyPath]) -> None:
-    joined = pl.concat(read_pack(path) for path in paths).unique("sha256").sort("sha256")
+    joined = pl.concat(read_texts(path) for path in paths).unique("sha256").sort("sha256")
     write_pack(new, dict(joined.iter_rows()))
     _compare(new, joined)
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from saber_dagster.engines import Call, Engine, Usage
+from saber_dagster.hashing import canonical_json
 from saber_dagster.ledger.budget import engine_price
 from saber_dagster.ledger.counts import amount
 from saber_dagster.ledger.rows import LedgerError
 
+_OF_LIMIT = "completions of max_tokens, as there is no earlier reply: an upper limit"
+_UNKNOWN = "completions not counted, as there is neither an earlier reply nor a limit"
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -23,6 +26,7 @@ class Forecast:
         completion_tokens: estimated; see ``basis``.
         price: US dollars; None if the engine does not know its prices.
         basis: what the estimates rest on.
+        tasks: of the missing calls.
     """
 
     calls: int
@@ -31,6 +35,7 @@ class Forecast:
     completion_tokens: int
     price: float | None
     basis: str
+    tasks: tuple[str, ...] = ()
 
 
 class DryRun(LedgerError):  # noqa: N818 (not an error: an end)
@@ -46,17 +51,34 @@ class DryRun(LedgerError):  # noqa: N818 (not an error: an end)
         )
 
 
+class _Length(NamedTuple):
+    """How many tokens a completion of a task is taken to have, and why."""
+
+    tokens: float
+    replies: int = 0
+    of_limit: bool = False
+    unknown: bool = False
+
+
 class Estimate:
     """Sums up missing calls, each once."""
 
-    def __init__(self, engine: Engine, replies: int, mean_completion: float) -> None:
+    def __init__(
+        self, engine: Engine, earlier: Mapping[tuple[str, str], tuple[int, float]]
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            engine: that would be asked.
+            earlier: (task, parameters as canonical JSON) → number and mean length, in tokens, of
+                earlier replies.
+        """
         self._engine = engine
-        self._replies = replies
-        self._mean = mean_completion
+        self._earlier = earlier
+        self._tasks: dict[str, _Length] = {}
         self._keys: set[str] = set()
         self._prompt_tokens = 0
         self._completion_tokens = 0.0
-        self._unlimited = False
 
     def add(self, key: str, call: Call) -> None:
         """Count a missing call."""
@@ -66,27 +88,46 @@ class Estimate:
         count = _counter(self._engine)
         for message in self._engine.messages(call):
             self._prompt_tokens += count(message["content"])
-        if self._replies:
-            self._completion_tokens += self._mean
-        else:
-            limit = _limit(self._engine.params(call.task))
-            self._completion_tokens += limit or 0
-            self._unlimited |= limit is None
+        if call.task not in self._tasks:
+            self._tasks[call.task] = self._length(call.task)
+        self._completion_tokens += self._tasks[call.task].tokens
+
+    def _length(self, task: str) -> "_Length":
+        params = self._engine.params(task)
+        limit = _limit(params)
+        if earlier := self._earlier.get((task, canonical_json(dict(params)).decode())):
+            replies, mean = earlier
+            return _Length(mean if limit is None else min(mean, limit), replies)
+        return _Length(limit or 0, of_limit=limit is not None, unknown=limit is None)
 
     def forecast(self, replayed: int) -> Forecast:
         """What was summed up, beside the calls that the ledger has."""
-        if self._replies:
-            basis = f"completions as long as the mean of {self._replies:,} earlier replies"
-        elif self._unlimited:
-            basis = "completions not counted, as there is neither an earlier reply nor a limit"
-        else:
-            basis = "completions of max_tokens, as there is no earlier reply: an upper limit"
+        lengths = self._tasks.values()
+        replies = sum(length.replies for length in lengths)
+        bases = [
+            text
+            for holds, text in (
+                (replies, f"completions as long as the mean of {replies:,} earlier replies"),
+                (any(length.of_limit for length in lengths), _OF_LIMIT),
+                (any(length.unknown for length in lengths), _UNKNOWN),
+            )
+            if holds
+        ]
+        basis = "; ".join(bases)
         usage = Usage(self._prompt_tokens, round(self._completion_tokens))
         price = engine_price(self._engine)
         money = price(usage) if price and price(Usage(1_000_000, 1_000_000)) else None
         if getattr(self._engine, "free", False):
             money = 0.0
-        return Forecast(len(self._keys), replayed, usage.prompt, usage.completion, money, basis)
+        return Forecast(
+            len(self._keys),
+            replayed,
+            usage.prompt,
+            usage.completion,
+            money,
+            basis,
+            tuple(self._tasks),
+        )
 
 
 def _limit(params: Mapping[str, Any]) -> int | None:

@@ -27,7 +27,7 @@ class Index:
 
     def __init__(self, skip: Iterable[str] = ()) -> None:
         self.parts = set(skip)
-        """Names of the segments that are in it, or left out."""
+        """Names of the segments that are in it, or left out, and of the files that hold them."""
         self._blocks: list[_Block] = []
         self._starts: list[int] = [0]
         self._places: list[tuple[AnyPath, int]] = []
@@ -50,6 +50,7 @@ class Index:
                     self.parts.add(name)
                     found.append((name, path, start, keys, rows))
                 start += rows
+            self.parts.add(path.name)
         found.sort(key=lambda part: part[0])
         highs, lows, numbers = [], [], []
         for _, path, start, keys, rows in found:

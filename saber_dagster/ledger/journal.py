@@ -1,8 +1,10 @@
 """Journals: files of JSON lines on local disk to which each reply goes at once.
 
-A journal becomes the segment of the same name when it is full or the step ends. Its writer holds a
+A journal becomes a segment when it is full or the step ends. It takes a new name then, which the
+segment has, too: what was settled first has the smallest name and stays canonical. Its writer holds a
 file lock, so the journal of a process that was killed is known by its released lock, and becomes a
-segment the next time anybody on the machine opens the stage. Doing so twice gives the same files again.
+segment the next time anybody on the machine opens the stage. If the segment of its name is there
+already, the kill came after that was written, and the same files are written again.
 
 Two kinds of lines: a row, and a text that rows refer to, which goes to the archive.
 """
@@ -12,15 +14,19 @@ import fcntl
 import io
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import polars as pl
 
-from saber_dagster.ledger.rows import COLUMNS, SCHEMA, Row
+from saber_dagster.errors import SaberError
+from saber_dagster.hashing import sha256_hex
+from saber_dagster.ledger.rows import COLUMNS, SCHEMA, LedgerError, Row
 from saber_dagster.ledger.segments import Keys, key_halves, new_name, write_segment
 from saber_dagster.ledger.texts import Archive
 from saber_dagster.storage import AnyPath
@@ -75,7 +81,11 @@ class Journal:
         return Row(**json.loads(self._reader.readline()))
 
     def close(self) -> tuple[AnyPath, Keys] | None:
-        """Turn the journal into its segment; None if there is no row in it."""
+        """Turn the journal into its segment; None if there is no row in it.
+
+        Call it within :func:`settling`.
+        """
+        self._path = _renamed(self._path, self._place.root)
         lines = self._path.read_bytes().splitlines(keepends=True)
         made = _settle(self._path, self._place.root, lines, self._archive)
         self._reader.close()
@@ -86,7 +96,8 @@ class Journal:
         data = line.encode() + b"\n"
         place = self._size
         if self._file.write(data) != len(data):
-            self._file.truncate(place)  # half a line would spoil the next one
+            self._file.truncate(place)  # half a line, or a gap, would spoil the next one
+            self._file.seek(place)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         self._size += len(data)
         return place
@@ -109,9 +120,37 @@ def recover(place: Place, archive: Archive) -> int:
         if any(row is None and line.endswith(b"\n") for row, line in zip(read, lines, strict=True)):
             # not a kill in the last line: keep what cannot be read
             path.with_suffix(".damaged").write_bytes(b"".join(lines))
-        if made := _settle(path, target, [line for line in read if line], archive):
-            saved += len(made[1].final)
+        with settling(path.parent.parent):
+            path = _renamed(path, target)
+            if made := _settle(path, target, [line for line in read if line], archive):
+                saved += len(made[1].final)
     return saved
+
+
+@contextmanager
+def settling(folder: Path) -> Iterator[None]:
+    """Name and write segments of a model within this context.
+
+    Of this machine one process at a time is in it, so whoever is in it sees every segment that will
+    ever have a smaller name than the one it writes.
+
+    Args:
+        folder: of the model's journals at a stage.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _renamed(journal: Path, folder: AnyPath) -> Path:
+    """The journal under a new name, unless its segment was written before."""
+    if (folder / journal.with_suffix(".parquet").name).exists():
+        return journal
+    return journal.rename(journal.with_name(new_name(".journal")))
 
 
 def dead_journals(folder: Path) -> Iterator[tuple[Path, list[bytes]]]:
@@ -153,22 +192,57 @@ def readable_line(line: bytes) -> bytes | None:
     try:
         value = json.loads(line)
         if line.startswith(_TEXT):
-            return (
-                line
-                if all(isinstance(value[name], str) for name in ("sha256", "content"))
-                else None
-            )
+            return line if sha256_hex(value["content"]) == value["sha256"] else None
         row = Row(**value)
         key_halves([row.key])
+        if not all(map(_fits, _values(row), SCHEMA.values())):
+            return None
     except (ValueError, TypeError, KeyError):
         return None
     return json.dumps(asdict(row)).encode() + b"\n"
 
 
+def _fits(value: Any, type_: pl.DataType) -> bool:
+    """Whether a column of this type can hold a value.
+
+    Raises:
+        ValueError: if it is a text with a lone surrogate.
+    """
+    if type_ == pl.String():
+        return isinstance(value, str) and value.encode() is not None
+    if type_ == pl.Boolean():
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    if type_ == pl.Int64():
+        return isinstance(value, int) and -(2**63) <= value < 2**63
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
 def _settle(
     journal: Path, folder: AnyPath, lines: Sequence[bytes], archive: Archive
 ) -> tuple[AnyPath, Keys] | None:
-    """Write what the lines of a journal say to archive and segment, then remove the journal."""
+    """Write what the lines of a journal say to archive and segment, then remove the journal.
+
+    Raises:
+        LedgerError: if they cannot be turned into a segment.
+        OSError: if it cannot be written.
+    """
+    try:
+        return _settled(journal, folder, lines, archive)
+    except (OSError, SaberError):
+        raise
+    except (Exception, pl.exceptions.PanicException) as error:
+        what = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise LedgerError(
+            f"{journal} cannot be turned into a segment ({what}); its replies are in it, so keep a"
+            " copy, move it away and report this"
+        ) from error
+
+
+def _settled(
+    journal: Path, folder: AnyPath, lines: Sequence[bytes], archive: Archive
+) -> tuple[AnyPath, Keys] | None:
     name = journal.with_suffix(".parquet").name
     noted = [json.loads(line) for line in lines if line.startswith(_TEXT)]
     if noted:

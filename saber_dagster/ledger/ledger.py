@@ -1,6 +1,6 @@
 """The ledger as a whole: sessions for steps, and what is in it for readers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,26 @@ class Ledger:
         self.recover()
         folder = self.root / slug(stage) if stage else self.root
         return retried(lambda: _frame(stage_files(folder, self.root), columns))
+
+    def paid(self, stage: str, run_ids: Collection[str]) -> tuple[int, float]:
+        """How many replies some runs stored at a stage, and what they cost in US dollars."""
+        self.recover()
+
+        def rows() -> pl.DataFrame:
+            columns = ["run_id", "price", "segment"]
+            frames = [
+                pl.DataFrame(schema={name: SCHEMA.get(name, pl.String()) for name in columns})
+            ]
+            seen: set[str] = set()
+            for path in stage_files(self.root / slug(stage), self.root):
+                frame = read_segment(path, columns)
+                new = ~pl.col("segment").is_in(list(seen))  # two files have it after a kill
+                frames.append(frame.filter(new & pl.col("run_id").is_in(list(run_ids))))
+                seen |= set(frame["segment"].unique())
+            return pl.concat(frames)
+
+        found = retried(rows)
+        return found.height, float(found["price"].sum())
 
     def lookup(self, key_prefix: str) -> list[dict[str, Any]]:
         """Every stored reply whose key begins so, as dictionaries of the columns of :meth:`frame`.

@@ -1,11 +1,11 @@
 """Segments: immutable Parquet files of rows, and beside each a small file of its keys.
 
-A segment is named when its first reply comes, by time, so names sort by age. Compaction joins
+A segment is named by the time at which it is written, so names sort by age. Compaction joins
 several into one file, in which a column ``segment`` says where each row was; everything that orders or
 counts rows goes by that name, so it does not matter in which file a row lies, or in how many.
 
 The ``.keys`` file beside a segment holds 17 bytes a row, which is all that opening the ledger reads. It
-is written after the segment and can always be made again from it.
+is written after the segment, and made again from it if it is missing or not as it was written.
 """
 
 import io
@@ -13,8 +13,9 @@ import json
 import os
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -54,17 +55,25 @@ def segment_files(folder: AnyPath) -> list[AnyPath]:
     return sorted(files_below(folder, ".parquet"), key=lambda path: path.name)
 
 
-def read_segment(path: AnyPath, columns: Sequence[str] | None = None) -> pl.DataFrame:
+def read_segment(
+    path: AnyPath, columns: Sequence[str] | None = None, check: bool = False
+) -> pl.DataFrame:
     """Read a segment, or some of its columns; ``segment`` may be one of them.
 
     Columns that rows of an older version lack have their defaults.
+
+    Args:
+        path: of the segment.
+        columns: all but ``segment`` by default.
+        check: read the whole file and compare its SHA-256 first; else a damage is noticed only where
+            the columns cannot be read.
 
     Raises:
         LedgerError: if it is damaged or no segment.
         FileNotFoundError: if it is not there (any more).
     """
     wanted = list(SCHEMA if columns is None else columns)
-    source = _source(path)
+    source = io.BytesIO(_checked_bytes(path)) if check else _source(path)
     with reading(path):
         have = pl.read_parquet_schema(source)
         _rewind(source)
@@ -148,6 +157,12 @@ def read_checked(path: AnyPath) -> pl.DataFrame:
     Raises:
         LedgerError: if it is damaged.
     """
+    data = _checked_bytes(path)
+    with reading(path):
+        return pl.read_parquet(data, hive_partitioning=False)
+
+
+def _checked_bytes(path: AnyPath) -> bytes:
     data = path.read_bytes()
     start = _digest_place(data)
     with reading(path):
@@ -155,11 +170,12 @@ def read_checked(path: AnyPath) -> pl.DataFrame:
             zeroed = b"".join([data[:start], _ZEROS.encode(), data[start + 64 :]])
             if sha256_hex(zeroed).encode() != data[start : start + 64]:
                 raise ValueError("it has another SHA-256 than when it was written")
-        frame = pl.read_parquet(data, hive_partitioning=False)
-        of_version_0_1 = "key" in frame.columns and "params" not in frame.columns
-        if start < 0 and not of_version_0_1:
-            raise ValueError("its SHA-256 is missing")
-    return frame
+        else:
+            have = pl.read_parquet_schema(io.BytesIO(data))
+            of_version_0_1 = "key" in have and "params" not in have
+            if not of_version_0_1:
+                raise ValueError("its SHA-256 is missing")
+    return data
 
 
 def _digest_place(data: bytes) -> int:
@@ -174,15 +190,26 @@ def _digest_place(data: bytes) -> int:
 def segment_keys(paths: Sequence[AnyPath]) -> Iterator[Keys]:
     """The keys of segments, in order."""
     return read_keys(
-        paths, lambda path: keys_of_rows(path, read_segment(path, ["key", "status", "segment"]))
+        paths,
+        lambda path: keys_of_rows(
+            path, read_segment(path, ["key", "status", "segment"], check=True)
+        ),
     )
 
 
 def read_keys(paths: Sequence[AnyPath], make: Callable[[AnyPath], Keys]) -> Iterator[Keys]:
-    """The files of keys beside Parquet files; ``make`` gives those that are missing or damaged."""
+    """The files of keys beside Parquet files; ``make`` gives those that are missing or damaged.
+
+    They are then written again, unless the ledger cannot be written to.
+    """
     beside = [path.with_suffix(".keys") for path in paths]
     for path, data in zip(paths, read_many(beside), strict=True):
-        yield _parse_keys(path, data) or make(path)
+        keys = _parse_keys(path, data)
+        if keys is None:
+            keys = make(path)
+            with suppress(OSError):
+                write_keys(path, keys)
+        yield keys
 
 
 def keys_beside(path: AnyPath) -> Keys | None:
@@ -208,10 +235,10 @@ def keys_of_rows(path: AnyPath, frame: pl.DataFrame) -> Keys:
 
 
 def write_keys(path: AnyPath, keys: Keys) -> None:
-    """Write the file of keys of a segment."""
-    head = json.dumps({"file": path.name, "parts": keys.parts}).encode()
+    """Write the file of keys of a segment: a line of JSON with a checksum of all else, then the keys."""
     body = b"".join(array.tobytes() for array in (keys.high, keys.low, keys.final))
-    write_atomic(path.with_suffix(".keys"), head + b"\n" + body)
+    head = {"file": path.name, "parts": keys.parts, "crc32": _checksum(keys.parts, body)}
+    write_atomic(path.with_suffix(".keys"), json.dumps(head).encode() + b"\n" + body)
 
 
 def key_halves(keys: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -232,7 +259,7 @@ def _parse_keys(path: AnyPath, data: bytes | None) -> Keys | None:
     try:
         values = json.loads(head)
         parts = tuple((str(name), int(rows)) for name, rows in values["parts"])
-        if values["file"] != path.name:
+        if values["file"] != path.name or values["crc32"] != _checksum(parts, body):
             return None
     except (ValueError, KeyError, TypeError):
         return None
@@ -242,6 +269,10 @@ def _parse_keys(path: AnyPath, data: bytes | None) -> Keys | None:
     halves = np.frombuffer(body, dtype=np.uint64, count=2 * rows)
     final = np.frombuffer(body, dtype=np.bool_, offset=16 * rows)
     return Keys(parts, halves[:rows], halves[rows:], final)
+
+
+def _checksum(parts: Sequence[tuple[str, int]], body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(json.dumps(parts).encode()))
 
 
 def _source(path: AnyPath) -> Any:

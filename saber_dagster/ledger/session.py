@@ -86,6 +86,12 @@ class Session:
         if self._log and self.counts.asked:
             left = self.counts.asked - self.counts.replayed - self.counts.made
             self._log(f"{self._what}: {self.counts.line(max(left, 0))}")
+        if kind is None and (overruled := self._store.overruled):
+            raise LedgerError(
+                f"{self._what}: another step paid the same calls at the same time, and got another"
+                f" reply to {len(overruled):,} of them, such as {overruled[0]}; the one stored first"
+                " counts. Run the partition again: nothing is paid"
+            )
         if kind is None and self._estimate:
             raise DryRun(self._what, self._estimate.forecast(self.counts.replayed))
 
@@ -126,6 +132,9 @@ class Session:
                 for n, key, call in zip(failed, self._keys(again), again, strict=True)
                 if key not in outcomes[n].keys
             ]
+            if self._mode == "replay":  # the ledger may have been made with fewer attempts
+                stored = self._store.known(key for _, key, _ in changed)
+                changed = [one for one in changed if one[1] in stored]
             if not changed:
                 break
             numbers, keys, again = map(list, zip(*changed, strict=True))
@@ -171,7 +180,7 @@ class Session:
         self, missing: dict[str, Call], guess: Guess[Value] | None
     ) -> dict[str, Outcome[Value]]:
         if self._estimate is None:
-            self._estimate = Estimate(self._engine, *self._store.completions())
+            self._estimate = Estimate(self._engine, self._store.completions())
         for key, call in missing.items():
             self._estimate.add(key, call)
         if guess is None:
@@ -233,11 +242,11 @@ class Session:
         return outcomes
 
     def _answers(self, calls: list[Call], spent: str) -> Answers:
-        """The engine's replies; none if the budget is spent before."""
+        """The engine's replies; none if the budget is spent before, which an engine must be fit for."""
+        self._budget.check(self._engine, self._name)
         if spent:
             return
         if not self._prepared:
-            self._budget.check(self._engine, self._name)
             keep_state = getattr(self._engine, "keep_state_in", None)
             if callable(keep_state):
                 call_user(self._name, "keep_state_in", keep_state, self._store.state)

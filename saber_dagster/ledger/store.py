@@ -1,6 +1,6 @@
 """The stored replies of one model at one stage, and the journal of the step that adds to them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import polars as pl
 
 from saber_dagster.hashing import sha256_hex
 from saber_dagster.ledger.index import Index
-from saber_dagster.ledger.journal import Journal, Place, recover
+from saber_dagster.ledger.journal import Journal, Place, recover, settling
 from saber_dagster.ledger.rows import FOLDERS, LedgerError, Row, slug
 from saber_dagster.ledger.segments import (
     Keys,
@@ -27,6 +27,8 @@ REMOTE_SEGMENT_ROWS = 1_000
 _RECENT = 20
 """Segments from which a dry run takes the length of replies."""
 _TEXTS_IN_MIND = 4096
+Completions = Mapping[tuple[str, str], tuple[int, float]]
+"""(Task, parameters as canonical JSON) → number and mean length, in tokens, of earlier replies."""
 _SAID = ["key", "status", "text", "error", "truncated_input"]
 
 
@@ -56,6 +58,12 @@ class Store:
         self._fresh: dict[str, int] = {}
         """Key → place in the journal, of replies that are in no segment yet."""
         self._own: list[Keys] = []
+        self._known: set[str] = set()
+        """Segments that were there when the step began, and its own."""
+        self.overruled: list[str] = []
+        """Items of own replies to whose calls others stored another reply, which counts."""
+        self._whole: set[AnyPath] = set()
+        """Segments whose SHA-256 was compared."""
         self.keep: Callable[[str], str] = lru_cache(_TEXTS_IN_MIND)(self._keep)
         """Archives a text and returns its SHA-256."""
 
@@ -68,6 +76,7 @@ class Store:
         """Recover what killed steps left and find out what there is."""
         recover(self._folder, self.archive)
         self._index = self._read_index()
+        self._known = set(self._index.parts)
 
     def known(self, keys: Iterable[str]) -> set[str]:
         """Which keys have a final reply."""
@@ -100,29 +109,47 @@ class Store:
         """Make a segment of the journal."""
         if self._journal is None:
             return
-        made = self._journal.close()
-        self._journal = None
-        self._fresh = {}
+        with settling(self._folder.journals):
+            try:
+                self._compare(self._journal)
+            finally:
+                made = self._journal.close()
+                self._journal = None
+                self._fresh = {}
         if made:
             self._index.add([made])
             self._own.append(made[1])
+            self._known.add(made[0].name)
 
     def duplicates(self) -> int:
         """How many of this step's replies others paid, too, since it began."""
         if not self._own:
             return 0
-        others = Index(skip=self._index.parts)
+        others = Index(skip=self._known)
         _fill(others, self._folder.root)
         return sum(others.count(keys) for keys in self._own)
 
-    def completions(self) -> tuple[int, float]:
-        """Number and mean length, in tokens, of the newest complete replies."""
+    def completions(self) -> Completions:
+        """Number and mean length, in tokens, of the newest complete replies, by task and parameters."""
         paths = segment_files(self._folder.root)[-_RECENT:]
-        frames = [read_segment(path, ["status", "completion_tokens"]) for path in paths]
+        columns = ["status", "task", "params", "completion_tokens"]
+        frames = [read_segment(path, columns).filter(status="ok") for path in paths]
         if not frames:
-            return 0, 0.0
-        tokens = pl.concat(frames).filter(pl.col("status") == "ok")["completion_tokens"]
-        return len(tokens), float(tokens.mean() or 0.0)  # type: ignore[arg-type]
+            return {}
+        tokens = pl.col("completion_tokens")
+        groups = pl.concat(frames).group_by("task", "params").agg(pl.len(), tokens.mean())
+        return {(task, params): (replies, mean) for task, params, replies, mean in groups.rows()}
+
+    def _compare(self, journal: Journal) -> None:
+        """Look what others stored meanwhile to the calls of the journal: it counts."""
+        if not self._fresh:
+            return
+        _fill(self._index, self._folder.root)
+        places = zip(self._fresh, self._index.find(list(self._fresh)), strict=True)
+        for key, theirs in self.read(key for key, place in places if place is not None).items():
+            own = journal.read(self._fresh[key])
+            if (own.status, own.text) != (theirs.status, theirs.text):
+                self.overruled.append(own.item)
 
     def _keep(self, text: str) -> str:
         sha = sha256_hex(text)
@@ -150,7 +177,8 @@ class Store:
                 row = self._open_journal().read(self._fresh[key])
                 said[key] = Said(row.status, row.text, row.error, row.truncated_input)
         for path, rows in by_file.items():
-            segment = read_segment(path, _SAID)
+            segment = read_segment(path, _SAID, check=path not in self._whole)
+            self._whole.add(path)
             for key, *rest in segment[[n for n in rows if n < segment.height]].iter_rows():
                 said[key] = Said(*rest)
         if lacking := [key for key in keys if key not in said]:
@@ -165,7 +193,7 @@ def _fill(index: Index, folder: AnyPath) -> None:
     """Index the segments of a folder; list them again if some are joined meanwhile."""
 
     def read() -> list[tuple[AnyPath, Keys]]:
-        paths = segment_files(folder)
+        paths = [path for path in segment_files(folder) if path.name not in index.parts]
         return list(zip(paths, segment_keys(paths), strict=True))
 
     index.add(retried(read))

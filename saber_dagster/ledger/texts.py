@@ -88,6 +88,22 @@ def read_pack(path: AnyPath) -> pl.DataFrame:
     return frame
 
 
+def read_texts(path: AnyPath) -> pl.DataFrame:
+    """A pack of texts, each of which has the SHA-256 that it is named by.
+
+    Raises:
+        LedgerError: if it is damaged, or a text was changed.
+    """
+    pack = read_pack(path)
+    for sha, content in pack.iter_rows():
+        if sha256_hex(content) != sha:
+            raise LedgerError(
+                f"{path} is damaged (the text {sha} was changed); restore it from a copy, or move it"
+                " away"
+            )
+    return pack
+
+
 def write_pack(path: AnyPath, texts: Mapping[str, str]) -> Keys:
     """Write texts by their SHA-256, and the file of their keys."""
     names = sorted(texts)

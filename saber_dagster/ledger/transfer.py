@@ -11,6 +11,7 @@ import polars as pl
 
 from saber_dagster.hashing import sha256_hex
 from saber_dagster.ledger.index import Index
+from saber_dagster.ledger.journal import settling
 from saber_dagster.ledger.ledger import Ledger, names_below, stage_files
 from saber_dagster.ledger.rows import SCHEMA, LedgerError, slug
 from saber_dagster.ledger.segments import (
@@ -22,7 +23,7 @@ from saber_dagster.ledger.segments import (
     segment_keys,
     write_segment,
 )
-from saber_dagster.ledger.texts import Archive, read_pack, write_pack
+from saber_dagster.ledger.texts import Archive, read_texts, write_pack
 from saber_dagster.storage import AnyPath, files_below
 
 _REFERENCE = r'\{"\$":"([0-9a-f]{64})"\}'
@@ -121,7 +122,7 @@ def import_from(ledger: Ledger, source: AnyPath) -> Transfer:
             " again. Nothing was changed"
         )
     new_texts = sum(
-        ledger.archive.add(dict(read_pack(path).iter_rows()))
+        ledger.archive.add(dict(read_texts(path).iter_rows()))
         for path in dict.fromkeys(texts.values())
     )
     new_prompts = sum(ledger.archive.add_prompt(text) for text in prompts)
@@ -141,7 +142,8 @@ def import_from(ledger: Ledger, source: AnyPath) -> Transfer:
             total += sum(canonical)
             chosen = frame.filter(pl.Series(canonical) & pl.Series(missing))
             if chosen.height:
-                write_segment(here / path.parent.name / new_name(".parquet"), chosen)
+                with settling(ledger.place.journals.joinpath(*names_below(folder, source))):
+                    write_segment(here / path.parent.name / new_name(".parquet"), chosen)
                 added += chosen.height
     return Transfer(added, new_texts, new_prompts, total - added)
 
@@ -166,10 +168,7 @@ def _checked_archive(source: AnyPath) -> tuple[Mapping[str, AnyPath], list[str]]
     """
     texts: dict[str, AnyPath] = {}
     for path in segment_files(source / "texts"):
-        for sha, content in read_pack(path).iter_rows():
-            if sha256_hex(content) != sha:
-                raise LedgerError(f"{path}: the text {sha} was changed. Nothing was changed here")
-            texts[sha] = path
+        texts |= dict.fromkeys(read_texts(path)["sha256"], path)
     prompts = []
     for path in files_below(source / "prompts", ".md"):
         data = path.read_bytes()

@@ -116,21 +116,31 @@ def _segment(path: AnyPath) -> tuple[pl.DataFrame | None, list[Finding]]:
     except FileNotFoundError:  # joined with others meanwhile; its rows are in the new file
         return None, []
     except LedgerError as error:
-        return None, [Finding(str(path), str(error).removeprefix(f"{path} "), _RESTORE)]
+        return None, [_damaged(path, error)]
     return frame, list(_beside(path, made))
+
+
+def _damaged(path: AnyPath, error: LedgerError) -> Finding:
+    """An error ``path problem; remedy`` as a finding."""
+    problem, _, remedy = str(error).removeprefix(f"{path} ").rpartition("; ")
+    return Finding(str(path), problem, remedy[:1].upper() + remedy[1:])
 
 
 def _beside(path: AnyPath, made: Keys) -> Iterator[Finding]:
     """Whether the file of keys beside a Parquet file is the one that its rows give."""
-    beside = keys_beside(path)
-    if beside is not None and not (
+    place, beside = path.with_suffix(".keys"), keys_beside(path)
+    if beside is None:
+        if place.exists():
+            problem = "is damaged, or of an older version"
+            yield Finding(str(place), problem, "The next step that needs it makes it again", False)
+    elif not (
         beside.parts == made.parts
         and np.array_equal(beside.high, made.high)
         and np.array_equal(beside.low, made.low)
         and np.array_equal(beside.final, made.final)
     ):
         problem = "has other keys than the file that it belongs to"
-        yield Finding(str(path.with_suffix(".keys")), problem, "Remove this file alone")
+        yield Finding(str(place), problem, "Remove this file alone")
 
 
 def _rows(
@@ -190,9 +200,7 @@ def _packs(ledger: Ledger, result: Verification) -> dict[str, AnyPath]:
         except FileNotFoundError:
             continue
         except LedgerError as error:
-            result.findings.append(
-                Finding(str(path), str(error).removeprefix(f"{path} "), _RESTORE)
-            )
+            result.findings.append(_damaged(path, error))
             continue
         bad = 0
         for sha, content in pack.iter_rows():

@@ -13,6 +13,7 @@ from saber_dagster.recorded_runs import recorded_runs
 from saber_dagster.trace.calls import traced_calls
 from saber_dagster.trace.chain import Chain, ids, shortened
 from saber_dagster.trace.names import Document
+from saber_dagster.trace.outcomes import follows
 
 SCHEMA = "saber-trace/1"
 """Version of the document's form; it changes when a field is renamed or taken away."""
@@ -106,6 +107,9 @@ def _document(
     for call in calls.values():
         if call["found"]:
             call["run"] = asdict(runs[call["run_id"]])
+    for game in games:
+        opponent = chain.documents[game["opponent_id"]]
+        game["follows"] = follows(game, query, doc, opponent, calls)
     return {
         "schema": SCHEMA,
         "home": str(home.root),

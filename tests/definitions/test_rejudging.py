@@ -136,17 +136,21 @@ def test_a_new_judges_lane_is_completed_and_nothing_else(daemon):
 
 
 def test_a_night_starts_games_alone_so_many_and_within_its_budget(daemon):
+    """A judge that is free has no share in it."""
+    daemon.sensor()
     daemon.home.change(rejudging={"partitions_per_tick": 3}, ledger={"budget_usd": 6.0})
-    second = {"slug": "second", "engine": "embedded"}
-    daemon.judges(entry(), second)
+    priced = {"slug": "new", "engine": "python:priced:PricedEngine"}
+    daemon.judges(priced, {"slug": "second", "engine": "embedded"})
     requests, _ = daemon.night()
     assert places(requests) == [
         (NEW, SHARDS[0]),
         ("judge/second/tournament_rounds", SHARDS[0]),
         (NEW, SHARDS[1]),
     ]
-    assert [request.tags[BUDGET_USD] for request in requests] == ["2"] * 3
+    assert [request.tags.get(BUDGET_USD) for request in requests] == ["3", None, "3"]
     assert daemon.night()[0] == requests, "a tick changes nothing"
+    by_sensor, _ = daemon.sensor()
+    assert [request.tags.get(BUDGET_USD) for request in by_sensor] == ["3", None, "3"]
 
 
 def test_what_failed_is_tried_again_by_the_next_night_only_and_after_the_rest(daemon, monkeypatch):

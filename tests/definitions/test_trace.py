@@ -64,12 +64,12 @@ def test_a_document_is_traced_to_replies_whose_keys_verify(judged, pair, judge):
     assert set(found["calls"]) == {key for game in found["games"] for key in game["call_keys"]}
     for call in found["calls"].values():
         assert (call["key_holds"], call["segment_holds"], call["paid"]) == (True, True, 1)
-        assert (
-            found["document"]["problem"] in json.dumps(call["inputs"], ensure_ascii=False) or True
-        )
+        shown = {text["problem"] for text in call["inputs"].values()}
+        assert {found["query"]["problem"], found["document"]["problem"]} < shown
         assert call["run"]["status"] == "SUCCESS"
         assert f"judge/{judge}/tournament_rounds" in call["run"]["assets"]
         assert call["run"]["partition"] in SHARDS
+    assert all(game["follows"] is True for game in found["games"])
     if judge == "priced":
         assert all(c["text"].startswith("The first has") for c in found["calls"].values())
         shown = [c["messages"][-1]["content"] for c in found["calls"].values()]
@@ -136,6 +136,19 @@ def test_a_reply_or_a_call_that_was_tampered_with_does_not_verify(judged, pair, 
     assert (found["key_holds"], found["segment_holds"]) == (True, False)
     assert "SEGMENT CHANGED" in home.saber("trace", *args).stdout
 
+    told = set()
+    for verdict in ("1", "2"):
+        change("text", f"<verdict>{verdict}</verdict>", write_segment)
+        first = trace(home, *args)["games"][0]
+        won = first["shown_first"] == (verdict == "1")
+        assert first["follows"] is (won == (first["outcome"] == 1.0))
+        told.add(first["follows"])
+        text = home.saber("trace", *args).stdout
+        assert ("DOES NOT FOLLOW from these replies" in text) is not first["follows"]
+        said = "yes, all" if first["follows"] else "NO, 1 do not"
+        assert f"outcomes   follow from the replies: {said}" in text
+    assert told == {True, False}
+
 
 def test_a_call_that_the_ledger_lacks_or_whose_prompt_is_lost_is_said(judged, pair, tmp_path):
     home = judged.copy(tmp_path / "home")
@@ -146,6 +159,7 @@ def test_a_call_that_the_ledger_lacks_or_whose_prompt_is_lost_is_said(judged, pa
     found = trace(home, *args)
     assert found["calls"]
     assert not any(call["found"] for call in found["calls"].values())
+    assert all(game["follows"] is None for game in found["games"])
     assert "missing in the ledger" in home.saber("trace", *args).stdout
 
 
@@ -178,6 +192,19 @@ def test_the_same_chain_can_be_reached_in_the_ui(judged):
     folder = judged.root / "tables" / "judge" / "priced" / "tournament_rounds"
     assert f"`{folder}`" in board["made_from"].value
     assert folder.is_dir()
+
+
+def test_costs_have_their_judge_if_several_were_built_together(home):
+    """Also without a budget: a reply's judge is known by the run that paid it."""
+    two = {**JUDGES[0], "slug": "other", "options": {"revision": "2"}}
+    (home.root / "judges.yaml").write_text(yaml.safe_dump({"judges": [*JUDGES, two]}))
+    home.build()
+    rows = json.loads(home.saber("cost", "--by", "judge", "--json").stdout)["rows"]
+    paid = {(row["judge"], row["model"], row["revision"]): row["calls"] for row in rows}
+    for judge, revision in (("priced", "1"), ("other", "2")):
+        games = home.table(f"judge/{judge}/tournament_rounds", SHARDS)
+        assert paid[judge, "priced", revision] == games["call_keys"].explode().n_unique()
+    assert not any(model == "priced" and not judge for judge, model, _ in paid)
 
 
 def test_costs_are_summed_by_judge_and_run(judged):

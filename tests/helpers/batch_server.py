@@ -248,6 +248,7 @@ def lines(kind: str, request: dict[str, Any]) -> tuple[list[str], list[str]]:
         "missing": [],
         "broken": [answer()[:90] + "\n"],
         "duplicate": [answer(), answer(content="<verdict>=</verdict>")],
+        "echo": [answer(content=f"your key is {KEY}\n<verdict>1</verdict>")],
         "length": [answer("length", content="because it is cut")],
         "refusal": [answer(**refusal)],
     }[kind], []

@@ -1,9 +1,10 @@
 """A step that asks a Batch API through the ledger; run in a process of its own, it can be killed.
 
-``python batch_step.py LEDGER URL CALLS``, with MARKED_KEY in the environment.
+``python batch_step.py LEDGER URL CALLS [TEXT]``, with MARKED_KEY in the environment.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,16 @@ def make_calls(n: int, text: str = "p") -> list[Call]:
     ]
 
 
-def ask(root: Path, url: str, n: int, **options: Any) -> list[Outcome[float]]:
-    """Ask n calls, at most four in a batch."""
+def ask(
+    root: Path, url: str, calls: int | Sequence[Call], partition: str = "p0", **options: Any
+) -> list[Outcome[float]]:
+    """Ask calls, or so many, at most four in a batch."""
+    if isinstance(calls, int):
+        calls = make_calls(calls)
     engine = make(url, **{"max_requests": 4, **options})
-    with Ledger(root).session(engine, "judge", "p0") as session:
-        return session.ask(make_calls(n), lambda call, text: parse_verdict(text))
+    with Ledger(root).session(engine, "judge", partition) as session:
+        return session.ask(calls, lambda call, text: parse_verdict(text))
 
 
 if __name__ == "__main__":
-    ask(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    ask(Path(sys.argv[1]), sys.argv[2], make_calls(int(sys.argv[3]), *sys.argv[4:]))

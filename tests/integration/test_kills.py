@@ -87,6 +87,7 @@ def test_twenty_kills_on_local_disk(whole, server, tmp_path):
     assert frame["key"].n_unique() == frame.height == calls, "nothing is stored twice"
 
 
+@pytest.mark.slow
 def test_twenty_kills_of_machines_that_are_lost(whole, server, tmp_path, monkeypatch):
     """Object storage alone: with the machine its journals are gone, up to a segment but one reply."""
     version, calls = whole

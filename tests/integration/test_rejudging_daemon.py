@@ -15,6 +15,8 @@ import yaml
 from homes import SHARDS, TinyHome, write_problems
 from servers import free_port
 
+from saber_dagster.home import Home
+from saber_dagster.instance import instance_of
 from saber_dagster.schedules import NIGHTLY, ON_CHANGE
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -98,8 +100,10 @@ class Site:
 
 @pytest.fixture
 def home(tmp_path):
-    """Settings of a tiny home; nothing is built."""
-    return TinyHome.make(tmp_path / "home", write_problems(tmp_path / "tiny.jsonl", 0, 50))
+    """Settings of a tiny home, and Dagster's instance; nothing is built."""
+    made = TinyHome.make(tmp_path / "home", write_problems(tmp_path / "tiny.jsonl", 0, 50))
+    instance_of(Home(made.root))
+    return made
 
 
 @pytest.fixture
@@ -138,6 +142,7 @@ def test_a_code_server_that_imports_anew_shows_a_new_judge_without_a_restart(sit
         assert GAMES not in site.shown()
 
 
+@pytest.mark.slow
 def test_a_code_server_that_does_not_is_found_out(site):
     with separate_servers(site, "api", "grpc") as url:
         done = site.saber(*NEW, "--url", url)

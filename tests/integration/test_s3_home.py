@@ -205,6 +205,7 @@ def test_two_machines_that_ask_at_once_lose_nothing(home, expected):
     assert home.versions() == expected
 
 
+@pytest.mark.slow
 def test_it_works_on_a_server_that_checks_signatures(local, expected, tmp_path, monkeypatch):
     from saber_dagster import materialize
     from saber_dagster.buckets import _Store

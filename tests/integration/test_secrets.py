@@ -5,8 +5,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import write_corpus
+from homes import TinyHome, write_problems
 from model_server import ModelServer
+
+from saber_dagster.errors import SaberError
 
 pytestmark = pytest.mark.integration
 
@@ -33,24 +35,23 @@ def readable(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "replace")
 
 
-def test_a_key_is_written_nowhere(small_home, problems, tmp_path):
+def test_a_key_is_written_nowhere(tmp_path, monkeypatch, capfd):
     """The server quotes the key in every answer, as a careless proxy does."""
-    corpus = write_corpus(tmp_path / "mine.jsonl", problems)
-    server = ModelServer(echo_key=True)
-    saber = small_home("marked", MARKED_KEY=KEY, NO_PROXY="127.0.0.1", OPENAI_LOG="debug")
-    judges = saber.home / "judges.yaml"
-    judges.write_text(JUDGES.format(url=server.url, revision="r1"))
-    said = []
+    for name, value in {"MARKED_KEY": KEY, "NO_PROXY": "127.0.0.1", "OPENAI_LOG": "debug"}.items():
+        monkeypatch.setenv(name, value)
+    home = TinyHome.make(tmp_path / "home", write_problems(tmp_path / "mine.jsonl", 0, 80))
+    judges, said = home.root / "judges.yaml", []
 
     def run(*args: str, code: int = 0) -> str:
-        process = saber.start(*args)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == code, f"{args}: exit {process.returncode}\n{out}\n{err}"
-        said.append(out + err)
-        return out
+        result = home.saber(*args)
+        assert result.exit_code == code, f"{args}: {result.output}"
+        said.append(result.output)
+        return result.output
 
+    server = ModelServer(echo_key=True)
     try:
-        run("build", "--corpus", str(corpus))
+        judges.write_text(JUDGES.format(url=server.url, revision="r1"))
+        home.build()
         run("judges", "check", "model", code=1)  # its verdicts are a digest's, not a judge's
     finally:
         server.close()
@@ -69,7 +70,9 @@ def test_a_key_is_written_nowhere(small_home, problems, tmp_path):
     ):
         run(*command)
     judges.write_text(JUDGES.format(url="http://127.0.0.1:9/v1", revision="r2"))
-    run("build", code=1)
+    with pytest.raises(SaberError) as failure:
+        home.build()
+    said += [str(failure.value), *capfd.readouterr()]
 
     assert not [text for text in said if KEY in text]
     files = {path: readable(path) for path in tmp_path.rglob("*") if path.is_file()}

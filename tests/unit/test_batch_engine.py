@@ -14,10 +14,12 @@ from pathlib import Path
 
 import batch_server
 import batch_step
+import polars as pl
 import pytest
 import yaml
 
 from resources.engines import judge_engine, load_engine
+from resources.engines.batch_spare import Spare, SpareReplies
 from resources.engines.batch_state import FORGOTTEN_AFTER_S, Batch, BatchState
 from resources.engines.openai import OpenAIEngine
 from saber_dagster.engines import Usage, call_key
@@ -46,6 +48,11 @@ class Remote:
 
     def answered(self):
         return Counter(row["custom_id"] for row in self.log("answered"))
+
+    def look(self, batch="batch-0000"):
+        headers = {"Authorization": f"Bearer {batch_server.KEY}"}
+        request = urllib.request.Request(f"{self.url}/v1/batches/{batch}", headers=headers)
+        urllib.request.urlopen(request, timeout=10).read()
 
     def requests(self):
         return Counter(row["route"] for row in self.log("request"))
@@ -81,6 +88,32 @@ def rows(root):
 
 def state_files(root):
     return list(root.rglob("state/*.json"))
+
+
+def spare_files(root):
+    return list(root.rglob("state/*.spare.jsonl"))
+
+
+def leave_out(server, root, calls, **script):
+    """Submit calls and stop before their batches have ended, which they have afterwards."""
+    server.play(polls=2, **script)
+    with pytest.raises(SaberError, match="They go on"):
+        batch_step.ask(root, server.url, calls, max_requests=10, wait_s=1e-6)
+    for _ in range(3):
+        server.look()
+
+
+def killed_at_hang(server, root, *arguments):
+    """Run a step in a process of its own, and kill it when the server hangs."""
+    command = [sys.executable, batch_step.__file__, str(root), server.url, *arguments]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests/helpers")])
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as step:
+        end = time.monotonic() + 60
+        while not server.log("hang"):
+            assert step.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        os.kill(step.pid, signal.SIGKILL)
 
 
 # What is sent and what comes back
@@ -355,7 +388,8 @@ def test_a_batch_that_the_server_does_not_know_is_not_paid_again_unasked(server,
 
 
 def test_state_files(tmp_path):
-    state = BatchState(tmp_path / "state")
+    folder = tmp_path / "model" / "p0" / "state"
+    state = BatchState(folder)
     assert state.load("u") == []
     first, second = Batch("b" * 32, "u", ["k1"], started=time.time() - 9), Batch("a", "u", ["k2"])
     for batch in (second, first, Batch("c", "elsewhere", ["k3"])):
@@ -365,7 +399,12 @@ def test_state_files(tmp_path):
     assert state.load("u") == [first, second]
     state.forget(first)
     assert state.load("u") == [second]
-    damaged = tmp_path / "state" / "d.json"
+    BatchState(tmp_path / "model" / "p1" / "state").save(first)
+    assert state.load("u") == [first, second]
+    assert [state.owns(batch) for batch in (first, second)] == [False, True]
+    state.forget(first)
+    assert state.load("u") == [second]
+    damaged = folder / "d.json"
     damaged.write_text('{"token": "d", "url"')
     with pytest.raises(SaberError, match=r"d\.json is damaged.*paid, again"):
         state.load("u")
@@ -384,21 +423,118 @@ POINTS = {
 def test_a_kill_at_any_point_pays_nothing_twice(server, tmp_path, point):
     route, nth, do = POINTS[point]
     server.play(faults=[{"route": route, "nth": nth, "do": do}], polls=1, list_after_s=0.1)
-    command = [sys.executable, batch_step.__file__, str(tmp_path), server.url, "6"]
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests/helpers")])
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as step:
-        end = time.monotonic() + 60
-        while not server.log("hang"):
-            assert step.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        os.kill(step.pid, signal.SIGKILL)
+    killed_at_hang(server, tmp_path, "6")
     outcomes = batch_step.ask(tmp_path, server.url, 6)
     keys = [outcome.key for outcome in outcomes]
     assert [outcome.value for outcome in outcomes] == [1.0 - int(key, 16) % 2 for key in keys]
     assert server.answered() == Counter(keys)
     assert state_files(tmp_path) == []
     assert rows(tmp_path)["key"].sort().to_list() == sorted(keys)
+
+
+# Replies that were paid and are not asked for
+
+
+def changed(calls, n=1):
+    """The calls with the first n replaced by others."""
+    return [*batch_step.make_calls(n, "q"), *calls[n:]]
+
+
+def test_a_reply_that_is_not_asked_for_now_is_kept_until_it_is(server, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "saber_dagster.engines")
+    calls = batch_step.make_calls(10)
+    leave_out(server, tmp_path, calls)
+    batch_step.ask(tmp_path, server.url, changed(calls))
+    assert "1 replies that were paid and are not asked for now are kept" in caplog.text
+    assert state_files(tmp_path) == []
+    assert len(spare_files(tmp_path)) == 1
+    prices = {"prompt": 2, "completion": 10}
+    (first, *_) = batch_step.ask(tmp_path, server.url, calls, price_per_million=prices)
+    assert spare_files(tmp_path) == []
+    answered = server.answered()
+    assert len(answered) == sum(answered.values()) == 11
+    frame = rows(tmp_path)
+    assert sorted(frame["key"]) == sorted(answered)
+    row = frame.row(by_predicate=pl.col("key") == first.key, named=True)
+    assert (row["status"], row["prompt_tokens"], row["completion_tokens"]) == ("ok", *USAGE)
+    assert row["price"] == pytest.approx((200 + 100) / 1e6 / 2)
+
+
+def test_a_batch_of_which_nothing_is_asked_is_collected_when_it_has_ended(server, tmp_path):
+    calls = batch_step.make_calls(6)
+    leave_out(server, tmp_path, calls, lines=["echo"])
+    batch_step.ask(tmp_path, server.url, batch_step.make_calls(1, "q"))
+    assert state_files(tmp_path) == []
+    (file,) = spare_files(tmp_path)
+    assert batch_server.KEY not in file.read_text()
+    batch_step.ask(tmp_path, server.url, calls[:2])
+    assert len(file.read_text().splitlines()) == 4
+    batch_step.ask(tmp_path, server.url, calls)
+    assert spare_files(tmp_path) == []
+    assert len(server.log("create")) == 2
+    assert set(server.answered().values()) == {1}
+
+
+def test_a_batch_of_which_nothing_is_asked_keeps_nobody_waiting(server, tmp_path, caplog):
+    server.play(polls=10**6)
+    with pytest.raises(SaberError, match="They go on"):
+        batch_step.ask(tmp_path, server.url, 2, wait_s=1e-6)
+    (before,) = state_files(tmp_path)
+    other = batch_step.make_calls(1, "q")
+    with pytest.raises(SaberError, match=r"1 batch\(es\) of 1 calls"):
+        batch_step.ask(tmp_path, server.url, other, wait_s=1e-6)
+    for file in set(state_files(tmp_path)) - {before}:
+        file.unlink()
+    server.play()  # it has forgotten everything
+    batch_step.ask(tmp_path, server.url, other)
+    assert f"remove {before}" in caplog.text
+    assert state_files(tmp_path) == [before]
+
+
+def test_another_partition_finds_what_is_out_and_what_is_kept(server, tmp_path):
+    calls = batch_step.make_calls(6)
+    leave_out(server, tmp_path, calls)
+    batch_step.ask(tmp_path, server.url, calls[:2], partition="p1")
+    assert state_files(tmp_path) == []
+    batch_step.ask(tmp_path, server.url, calls[2:], partition="p2")
+    assert spare_files(tmp_path) == []
+    assert len(server.log("create")) == 1
+    assert rows(tmp_path)["key"].n_unique() == rows(tmp_path).height == 6
+
+
+def test_a_kill_while_spare_replies_are_collected_loses_none(server, tmp_path, monkeypatch):
+    calls = batch_step.make_calls(6)
+    hang = {"route": "GET /files/ID/content", "nth": 1, "do": "hang"}
+    leave_out(server, tmp_path, calls, faults=[hang])
+    killed_at_hang(server, tmp_path, "1", "q")
+    assert len(state_files(tmp_path)) == 1
+    assert spare_files(tmp_path) == []
+    with monkeypatch.context() as patch:  # a kill between the two files
+        patch.setattr(BatchState, "forget", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            batch_step.ask(tmp_path, server.url, changed(calls, 5))
+    assert state_files(tmp_path)
+    assert len(spare_files(tmp_path)) == 1
+    batch_step.ask(tmp_path, server.url, changed(calls, 5))
+    batch_step.ask(tmp_path, server.url, calls)
+    assert set(server.answered().values()) == {1}
+    assert rows(tmp_path)["key"].n_unique() == rows(tmp_path).height == 11
+
+
+def test_spare_replies_stay_until_they_are_stored(tmp_path):
+    spare = SpareReplies(tmp_path / "model" / "p0" / "state")
+    kept = [Spare(key, 1.0, {"response": None}) for key in "abc"]
+    spare.keep(Batch("t", "u", []), kept)
+    taking = spare.take({"a", "b"})
+    assert next(taking) == kept[0]
+    taking.close()
+    assert list(spare.take({"a", "b"})) == kept[:2]
+    assert list(spare.take({"a", "b", "c"})) == kept[2:]
+    assert spare_files(tmp_path) == []
+    file = tmp_path / "model" / "p0" / "state" / "d.spare.jsonl"
+    file.write_text("{")
+    with pytest.raises(SaberError, match=r"d\.spare\.jsonl is damaged.*paid, again"):
+        list(spare.take({"a"}))
 
 
 def test_the_judges_in_the_docs_can_be_made():

@@ -2,10 +2,12 @@
 
 import json
 import socket
+import sqlite3
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+import sqlalchemy
 from rich.console import Console
 
 from saber_dagster.cli import app, boards, build, notes, releases, reports
@@ -418,3 +420,38 @@ def test_remedies_are_options_of_the_command(saber, write):
 def test_faults_are_input_errors(home, write):
     with pytest.raises(InputError, match="nothing was changed"):
         configure(home, [write("bad.jsonl", row(1, problem=""))])
+
+
+def test_a_full_disk_is_told_without_a_traceback(saber, home, monkeypatch):
+    def full(wrapped):
+        def list_(*_, **__):
+            with sqlite3.connect(":memory:") as disk:
+                disk.execute("PRAGMA max_page_count = 1")
+                create = sqlalchemy.text("CREATE TABLE runs (id)")
+                engine = sqlalchemy.create_engine("sqlite://", creator=lambda: disk)
+                try:
+                    with engine.connect() as connection:
+                        connection.execute(create)
+                except sqlalchemy.exc.OperationalError as error:
+                    if wrapped:
+                        raise RuntimeError("Dagster's own") from error
+                    raise
+
+        return list_
+
+    for wrapped in (False, True):
+        monkeypatch.setattr("saber_dagster.cli.cost.cost_rows", full(wrapped))
+        code, out, err = saber("cost", "--json")
+        assert code == 1
+        assert "database or disk is full" in json.loads(out)["error"]
+        assert f"Dagster's instance in {home.dagster} cannot be read or written" in err
+        assert "Traceback" not in err
+
+
+def test_other_errors_are_not_taken_for_those_of_a_database(monkeypatch, home):
+    def broken(*_, **__):
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("saber_dagster.cli.cost.cost_rows", broken)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        app(["cost"])

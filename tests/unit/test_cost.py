@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from saber_dagster.cli import app
 from saber_dagster.cost import run_ids, since_time, speed, sums
 from saber_dagster.engines import Call, Reply, Usage
 from saber_dagster.errors import SaberError
@@ -86,7 +87,7 @@ def test_a_call_that_two_steps_paid_is_a_duplicate_of_the_second(ledger, scripte
     call = [Call("task", {"text": "twice"}, "twice")]
     first = ledger.session(scripted_engine(script), "tags", "p", "run-4")
     second = ledger.session(scripted_engine(script), "tags", "q", "run-5")
-    with first, second:  # both open before either has stored anything
+    with second, first:  # both open before either has stored anything; the first ends first
         first.ask(call, parse)
         second.ask(call, parse)
     found = sums(ledger, "run")
@@ -105,9 +106,36 @@ def test_only_what_was_paid_since_then_counts_and_an_empty_ledger_is_no_error(le
     assert run_ids(ledger) == ["run-1", "run-2", "run-3"]
 
 
+def test_calls_without_a_price_are_counted_and_shown_as_unknown(
+    ledger, scripted_engine, monkeypatch, tmp_path, capsys
+):
+    free = scripted_engine(lambda call: Reply("ok", "x"), model="free")
+    unpriced = scripted_engine(lambda call: Reply("ok", "x", usage=USAGE), model="unpriced")
+    for engine in (free, unpriced):
+        with ledger.session(engine, "games", "p", "run-6") as session:
+            session.ask([Call("task", {"text": "a"}, "a")], parse)
+    found = sums(ledger, "model")
+    assert rows(found, "model", "counted", "unpriced") == [
+        ("Scripted/Model-1", 4, 0),
+        ("free", 0, 0),
+        ("judge", 3, 0),
+        ("unpriced", 1, 1),
+    ]
+    monkeypatch.setenv("SABER_HOME", str(tmp_path))
+    with pytest.raises(SystemExit) as end:
+        app(["cost", "--by", "model"])
+    out = capsys.readouterr().out
+    assert end.value.code in (0, None)
+    assert "1 of 8 paid calls have no price" in out
+    assert [line.count("?") for line in out.splitlines() if "unpriced" in line] == [1]
+    assert [line.count("?") for line in out.splitlines() if "free" in line] == [0]
+
+
 def test_speed_is_that_of_earlier_runs(ledger):
     assert speed(ledger, "games", "judge") == pytest.approx(3 / 2.0, rel=0.05)
     assert speed(ledger, "games", "other") is None
+    assert speed(ledger, "games", "judge", ["task"]) == speed(ledger, "games", "judge")
+    assert speed(ledger, "games", "judge", ["another"]) is None
 
 
 def test_since_is_a_time_ago_or_a_date():

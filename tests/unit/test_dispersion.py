@@ -4,7 +4,7 @@ from scipy.special import expit, logit
 from scipy.stats import kendalltau
 
 from saber_dagster.bradley_terry import Games, fit
-from saber_dagster.dispersion import LEAST, dispersion
+from saber_dagster.dispersion import LEAST, LEAST_FREEDOM, dispersion
 
 
 def simulated(noise, queries=4, docs=20, rounds=8, seed=3):
@@ -30,22 +30,51 @@ def test_verdicts_and_means_of_two_have_the_dispersion_of_coins(step):
 
 
 def test_it_grows_with_the_noise_and_is_that_of_the_noise():
-    """By the delta method var(y) is noise² p² (1 - p)², so φ is noise² times the mean of p (1 - p)."""
+    """By the delta method var(y) is noise² p² (1 - p)², and φ is its sum over that of p (1 - p)."""
     found = [dispersion(simulated(noise)[1]) for noise in (0.0, 0.1, 0.3, 1.0)]
     assert found == sorted(found)
     assert found[0] == LEAST
     for noise, value in zip((0.1, 0.3), found[1:], strict=False):
         chances = np.concatenate([games.outcome for games in simulated(noise)[1]])
-        assert value == pytest.approx(noise**2 * (chances * (1 - chances)).mean(), rel=0.35)
+        coins = chances * (1 - chances)
+        assert value == pytest.approx(noise**2 * (coins**2).sum() / coins.sum(), rel=0.25)
 
 
 def test_few_games_and_wild_ones_count_as_coins():
-    few = Games.of(3, [0, 1], [1, 2], [0.6, 0.7])
-    assert dispersion([few]) == 1.0
+    def cycle_and(chords):
+        """Six documents in a cycle, which is one game more than parameters, and some games across."""
+        pairs = [*((i, (i + 1) % 6) for i in range(6)), *[(0, 2), (1, 3), (2, 4), (3, 5)][:chords]]
+        first, second = np.array(pairs).T
+        return Games.of(6, first, second, expit(0.4 * (second - first)))
+
+    assert dispersion([cycle_and(LEAST_FREEDOM - 2)]) == 1.0
+    assert dispersion([cycle_and(LEAST_FREEDOM - 1)]) < 0.1
     first, second = np.array([(i, j) for i in range(12) for j in range(i)]).T
     upset = (first == 11) & (second == 0)
     wild = np.where(upset, 1e-4, 1 - 1e-4)
-    assert dispersion([Games.of(12, first, second, wild)]) == 1.0
+    assert dispersion([Games.of(12, first, second, wild)]) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("docs", "rounds", "queries"), [(12, 3, 1), (12, 3, 5), (40, 6, 5)], ids=str
+)
+def test_a_coin_at_the_clamp_is_a_coin_however_few_its_games(docs, rounds, queries):
+    """With few games the fit explains nearly all of them: that is no sure judge."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        made = []
+        for _ in range(queries):
+            pairs = [rng.permutation(docs).reshape(-1, 2) for _ in range(rounds)]
+            first, second = np.concatenate(pairs).T
+            odds = np.where(rng.random(first.size) < 0.5, -10.0, 10.0)
+            made.append(Games.of(docs, first, second, expit(odds)))
+        assert dispersion(made) > 0.8
+
+
+def test_a_soft_judge_is_known_by_as_few_games():
+    for seed in range(4):
+        made = simulated(0.3, queries=5, docs=12, rounds=3, seed=seed)[1]
+        assert 0.005 < dispersion(made) < 0.03
 
 
 def test_soft_preferences_keep_the_order_that_coins_would_lose():

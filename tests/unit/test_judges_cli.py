@@ -7,12 +7,15 @@ import sys
 
 import pytest
 import yaml
+from llm_script import make_calls
 from typer.testing import CliRunner
 
 from saber_dagster.cli import app
 from saber_dagster.code_location import URL_VARIABLE, record_ui, reload_judges
+from saber_dagster.definitions import judge_engine
 from saber_dagster.errors import SaberError
 from saber_dagster.home import Home
+from saber_dagster.ledger import Ledger
 
 CLUMSY = ["--engine", "python:clumsy:ClumsyEngine", "--option", "failure=parse_error"]
 
@@ -62,9 +65,46 @@ def test_add_list_remove_and_add_again(judges, file):
     assert file.read_text() == before
 
 
+def test_a_slug_that_no_folder_can_have_is_not_written(judges, file):
+    result = judges("add", "a" * 300, *CLUMSY, code=1)
+    assert "must have at most 64 letters" in str(result.exception)
+    assert not file.exists()
+
+
+def test_an_unknown_price_is_shown_as_unknown(judges, file, script):
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "judges": [
+                    {"slug": "embedded", "engine": "embedded"},
+                    {
+                        "slug": "unpriced",
+                        "engine": "openai",
+                        "options": {"model": "m", "revision": "r", "base_url": script.url},
+                    },
+                ]
+            }
+        )
+    )
+    home = Home(file.parent)
+    shown = judges("check", "unpriced", code=1).stdout
+    assert "price ?" in shown
+    assert "$0.0" not in shown
+    engine = judge_engine(home.judges[1])
+    with Ledger(home.ledger).session(engine, "tournament_rounds", "p") as session:
+        session.ask(make_calls(1), lambda call, text: text)
+    rows = json.loads(judges("list", "--json").stdout)
+    assert [(row["replies"], row["price_usd"]) for row in rows] == [(0, 0.0), (1, None)]
+    assert "?" in judges("list").stdout
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
+        (
+            ["--engine", "openai", "--model", "m-2026-01-01", "--api-key-env", "sk-1"],
+            "is no name of",
+        ),
         (["--engine", "opanai"], "there is no engine 'opanai'"),
         (["--engine", "openai"], r"needs the option\(s\) model"),
         (["--engine", "openai", "--model", "m", "--option", "top=1"], "has no option 'top'"),

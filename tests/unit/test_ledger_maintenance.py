@@ -15,9 +15,16 @@ from saber_dagster.engines import Reply
 from saber_dagster.ledger import Ledger, LedgerError
 from saber_dagster.ledger.compact import compact
 from saber_dagster.ledger.reparse import reparse
-from saber_dagster.ledger.segments import parquet_bytes, read_checked, write_segment
+from saber_dagster.ledger.segments import (
+    keys_beside,
+    parquet_bytes,
+    read_checked,
+    write_keys,
+    write_segment,
+)
 from saber_dagster.ledger.transfer import export, import_from
 from saber_dagster.ledger.verify import verify
+from saber_dagster.replies import ParseError
 
 
 @pytest.fixture
@@ -110,6 +117,7 @@ def test_a_damaged_segment_is_named_and_left_alone(ledger, saber, damage, messag
     result = saber("verify", code=1)
     assert [message in finding["problem"] for finding in result["findings"]] == [True]
     assert result["findings"][0]["place"] == str(path)
+    assert "move it away" not in result["findings"][0]["problem"], "the remedy is told once"
     assert path.read_bytes() == before
 
 
@@ -128,7 +136,13 @@ def test_damage_around_the_segments_is_named(ledger):
     assert any(prompt.name in problem for problem in problems(ledger))
     prompt.write_text(text)
     keys = segments(ledger)[0].with_suffix(".keys")
-    keys.write_bytes(keys.read_bytes()[:-1] + b"\0")
+    whole = keys.read_bytes()
+    keys.write_bytes(whole[:-1] + b"\0")
+    (finding,) = verify(ledger, render_archived).findings
+    assert (finding.place, finding.damage) == (str(keys), False), "it is made again"
+    keys.write_bytes(whole)
+    made = keys_beside(segments(ledger)[0])
+    write_keys(segments(ledger)[0], dataclasses.replace(made, final=~made.final))
     (found,) = problems(ledger)
     assert str(keys) in found
     assert "Remove this file alone" in found
@@ -146,11 +160,11 @@ def test_damage_around_the_segments_is_named(ledger):
 def test_wrong_keys_beside_a_segment_give_no_wrong_reply(ledger):
     first, second, _ = segments(ledger)
     beside = second.with_suffix(".keys")
-    right = beside.read_bytes()
+    right = keys_beside(second)
     beside.write_bytes(first.with_suffix(".keys").read_bytes())
     assert replayed(ledger) == [1.0] * 9, "it names the file that it belongs to"
-    head, _, body = right.partition(b"\n")
-    beside.write_bytes(head + b"\n" + body[8:16] + body[:8] + body[24:32] + body[16:24] + body[32:])
+    swapped = dataclasses.replace(right, high=right.high[::-1], low=right.low[::-1])
+    write_keys(second, swapped)
     with pytest.raises(LedgerError, match="run `saber ledger verify`"):
         replayed(ledger, [3])
     beside.unlink()
@@ -231,6 +245,41 @@ def test_compaction_stops_at_a_damaged_file(ledger):
     assert len(segments(ledger)) == 3
 
 
+@pytest.mark.parametrize("kind", ["segment", "pack"])
+def test_compaction_does_not_make_a_changed_file_look_whole(ledger, saber, kind):
+    if kind == "segment":  # the last, so that the folders before it could have been joined
+        path = segments(ledger)[-1]
+        forge(path)
+    else:
+        path = sorted(ledger.root.glob("texts/*.parquet"))[-1]
+        texts = pl.read_parquet(path).with_columns(pl.col("content").str.replace("Let", "Set"))
+        path.write_bytes(parquet_bytes(texts))
+    before = {path: path.read_bytes() for path in ledger.root.rglob("*") if path.is_file()}
+    result = CliRunner().invoke(app, ["ledger", "compact"])
+    assert result.exit_code == 1
+    assert f"{path} is damaged" in str(result.exception)
+    assert before == {path: path.read_bytes() for path in ledger.root.rglob("*") if path.is_file()}
+    assert str(path) in [finding["place"] for finding in saber("verify", code=1)["findings"]]
+
+
+def forge(path):
+    """Other replies, with the digest of the file as it was."""
+    old = path.read_bytes()
+    frame = pl.read_parquet(path).with_columns(pl.lit("<verdict>2</verdict>").alias("text"))
+    new = parquet_bytes(frame)
+    name = b"saber_file_sha256"
+    place, was = (data.rfind(name) + len(name) + 2 for data in (new, old))
+    path.write_bytes(new[:place] + old[was : was + 64] + new[place + 64 :])
+
+
+def test_a_step_uses_no_reply_of_a_changed_segment(ledger):
+    path = segments(ledger)[0]
+    forge(path)
+    with pytest.raises(LedgerError, match=f"{path.name} is damaged .*another SHA-256"):
+        replayed(ledger)
+    assert replayed(ledger, range(3, 9)) == [1.0] * 6, "the others are whole"
+
+
 # --------------------------------------------------------------------------- export and import
 
 
@@ -271,6 +320,23 @@ def test_an_import_adds_what_is_missing_and_changes_nothing(ledger, tmp_path, mo
     again = saber("import", str(tmp_path / "out"))
     assert (again["replies"], again["present"], again["texts"], again["prompts"]) == (0, 9, 0, 0)
     assert saber("import", str(tmp_path))["replies"] == 0, "a home is as good as its ledger"
+
+
+def test_an_import_takes_the_reply_that_counts_and_no_other(ledger, tmp_path):
+    class Contrary(Judge):
+        def answer(self, calls):
+            yield from ((n, Reply("ok", "<verdict>2</verdict>")) for n in range(len(calls)))
+
+    other = Ledger(tmp_path / "other")
+    judge(other, range(2), Contrary())
+    (path,) = segments(other)
+    path.rename(segments(ledger)[0].with_name(path.name))
+    assert ledger.frame().height == 11
+    here = Ledger(tmp_path / "here")
+    done = import_from(here, ledger.root)
+    assert (done.replies, done.present) == (9, 0)
+    assert set(here.frame()["text"].str.slice(-20)) == {"<verdict>1</verdict>"}
+    assert import_from(here, ledger.root).replies == 0
 
 
 @pytest.mark.parametrize(
@@ -319,6 +385,20 @@ def test_reparsing_tells_and_then_corrects_what_parsers_make_of_replies(ledger, 
     back = reparse(ledger, write=True, parse=lambda task, inputs, text: inputs["query"]["problem"])
     assert back[2].changes == {"parse_error → ok": 3}, "texts are restored if a parser looks"
     assert ledger.frame()["error"].to_list() == [""] * 12
+
+
+def test_reparsing_a_joined_file_keeps_the_segments_of_its_rows(ledger):
+    compact(ledger)
+    before = ledger.frame()
+
+    def refuse(task, inputs, text):
+        raise ParseError("no")
+
+    reparse(ledger, write=True, parse=refuse)
+    after = ledger.frame()
+    assert set(after["status"]) == {"parse_error"}
+    assert after["segment"].equals(before["segment"])
+    assert len(set(after["segment"])) == 3
 
 
 def test_show_renders_the_messages_and_verifies_the_key(ledger, saber):

@@ -1,9 +1,11 @@
 """The ledger as a resource: what ends a step, and what its failure says."""
 
 import logging
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
+from dagster._core.storage.tags import RETRY_NUMBER_TAG
 
 from resources import ledger as module
 from resources.ledger import ENGINES_LOG, LedgerResource
@@ -133,6 +135,36 @@ def test_lost_calls_are_tried_again_by_the_step_and_not_in_a_build(
     engine = scripted_engine(lambda call: LOST, model="third")
     assert not run(engine)[0].success
     assert len(engine.asked) == 4 * (1 + module.RETRIES), "no more than that"
+
+
+@pytest.mark.parametrize("tags", [{BUDGET_USD: "0.75"}, {BUDGET_CALLS: "4"}])
+def test_retries_of_a_step_share_its_budget(run, scripted_engine, monkeypatch, tags):
+    monkeypatch.setattr(module, "RETRY_DELAY_S", 0.01)
+    engine = scripted_engine(lambda call: LOST if call.item == "item 1" else PRICED)
+    result, _ = run(engine, tags)
+    assert len(result.filter_events(lambda event: event.is_step_up_for_retry)) == 1
+    assert failure(result)[1][STOPPED_BY] == "budget"
+    assert len(engine.asked) == 4, "the first try spent it all"
+
+
+def test_the_runs_that_dagster_tries_again_are_one(tmp_path):
+    retry = {RETRY_NUMBER_TAG: "1"}
+    runs = [
+        dg.DagsterRun("job", "first"),
+        dg.DagsterRun("job", "by-a-person", root_run_id="first", parent_run_id="first"),
+        dg.DagsterRun("job", "again", root_run_id="first", parent_run_id="by-a-person", tags=retry),
+        dg.DagsterRun("job", "third", root_run_id="first", parent_run_id="again", tags=retry),
+    ]
+    with dg.DagsterInstance.ephemeral() as instance:
+        for one in runs:
+            instance.add_run(one)
+        tries = [module._tries(SimpleNamespace(run=one, instance=instance)) for one in runs]
+    assert tries == [
+        ["first"],
+        ["by-a-person"],
+        ["again", "by-a-person"],
+        ["third", "again", "by-a-person"],
+    ]
 
 
 def test_other_faults_are_not_tried_again_and_what_was_paid_is_said(run, scripted_engine):

@@ -71,6 +71,16 @@ def test_what_does_not_parse_is_asked_again_and_replayed_the_same_way(ledger, re
     assert (session.counts.made, session.counts.replayed) == (0, 9)
 
 
+def test_a_ledger_made_without_asking_again_is_replayed_with_it(ledger, reminding):
+    with ledger.session(reminding(clears_after({})), "stage", "c00") as session:
+        outcomes = session.ask(calls("a", "b"), upper)
+    with ledger.session(reminding(), "stage", "c00", mode="replay", reasks=2) as session:
+        assert session.ask(calls("a", "b"), upper) == outcomes
+        with pytest.raises(LedgerError, match="lacks 1 replies"):
+            session.ask(calls("c"), upper)
+    assert session.counts.reasked == 0
+
+
 def test_an_engine_that_ignores_attempts_is_not_asked_again(ledger, scripted_engine):
     engine = scripted_engine(clears_after({}))
     with ledger.session(engine, "stage", "c00", reasks=3) as session:
@@ -142,6 +152,26 @@ def test_a_budget_that_just_suffices_is_not_spent(ledger, scripted_engine):
             session.ask(calls("c"), upper)
 
 
+def test_what_was_paid_before_is_part_of_a_budget(ledger, scripted_engine):
+    engine = scripted_engine(lambda call: Reply("ok", "x", price=0.5))
+    with ledger.session(engine, "stage", "c00", "run") as session:
+        session.ask(calls("a", "b"), upper)
+    with ledger.session(engine, "stage", "c01", "other") as session:
+        session.ask(calls("c"), upper)
+    assert ledger.paid("stage", ["run"]) == (2, 1.0)
+    assert ledger.paid("stage", ["run", "other"]) == (3, 1.5)
+    assert ledger.paid("stage", ["none"]) == ledger.paid("none", ["run"]) == (0, 0.0)
+    before = ledger.paid("stage", ["run"])
+    for limit, said, texts in (
+        (Budget(usd=1.5), r"\$1.5000 were", "de"),
+        (Budget(calls=3), "and 3 calls", "fg"),
+    ):
+        session = ledger.session(engine, "stage", "c00", budget=limit.after(*before))
+        with session, pytest.raises(BudgetSpent, match=said):
+            session.ask(calls(*texts), upper)
+        assert session.counts.made == 1
+
+
 def test_a_limit_of_money_needs_prices(ledger, scripted_engine):
     engine = scripted_engine()
     engine.price = lambda usage: 0.0
@@ -180,6 +210,42 @@ def test_a_dry_run_forecasts_and_makes_nothing(ledger, scripted_engine):
     assert "mean of 2 earlier replies" in forecast.basis
     assert engine.asked == []
     assert ledger.frame().height == 2
+
+
+def test_a_dry_run_goes_by_replies_to_the_same_task_and_parameters(ledger, scripted_engine):
+    lengths = {"prove": 900, "choose": 1}
+
+    def script(call):
+        return Reply("ok", "x", usage=Usage(50, lengths[call.task]))
+
+    def call(task, text):
+        return Call(task, {"text": text}, text)
+
+    def forecast(task, **params):
+        with (
+            pytest.raises(DryRun) as end,
+            ledger.session(
+                scripted_engine(params=params), "stage", "c00", mode="dry_run"
+            ) as session,
+        ):
+            session.ask([call(task, "new")], upper)
+        told = end.value.forecast
+        assert told.tasks == (task,)
+        return told.completion_tokens, told.basis
+
+    for params in ({"max_tokens": 1000}, {"max_tokens": 1000, "seed": 1}):
+        with ledger.session(scripted_engine(script, params=params), "stage", "c00") as session:
+            session.ask([call("prove", "a"), call("prove", "b")], upper)
+            lengths["prove"] = 400
+    assert forecast("prove", max_tokens=1000)[0] == 900
+    assert forecast("prove", max_tokens=1000, seed=1)[0] == 400
+    tokens, basis = forecast("choose", max_tokens=1000)
+    assert (tokens, "upper limit" in basis) == (1000, True), "none of this task"
+    with ledger.session(
+        scripted_engine(script, params={"max_tokens": 5}), "stage", "c00"
+    ) as session:
+        session.ask([call("prove", "c")], upper)
+    assert forecast("prove", max_tokens=5)[0] == 5, "never more than the limit"
 
 
 def test_a_dry_run_without_history_takes_the_limit_and_says_so(ledger, scripted_engine):

@@ -23,7 +23,12 @@ from saber_dagster.replies import parse_choice
         (completion("<think>hm"), "truncated", "stop"),
         (completion(finish="error"), "transport_error", "error"),
         (completion(finish=None), "ok", "stop"),
-        ((200, {}, '{"choices": []}'), "refused", "no choice"),
+        ((200, {}, '{"choices": []}'), "transport_error", "error"),
+        (
+            (200, {}, '{"choices": [], "promptFeedback": {"blockReason": "SAFETY"}}'),
+            "refused",
+            "content_filter",
+        ),
         ((200, {}, '{"choices": [{"message": "?"}]}'), "refused", "stop"),
         ((200, {}, '{"error": {"message": "upstream"}}'), "transport_error", "error"),
         ((200, {}, '{"choices": [{"mess'), "transport_error", "error"),

@@ -92,6 +92,7 @@ def test_render_a_file(saber, mine, tmp_path):
         ("[]", "inputs.json: holds no object"),
         ('{"text": "a", "text": "b"}', "has the key 'text' more than once"),
         ('{"txt": "a"}', "inputs.json: inputs of task cleaning: 'text' is missing"),
+        ('{"txt": "a"}', 'It must be like {"text": "…"}'),
         ('{"text": 3}', "text is 3; it must be a text"),
     ],
 )

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -321,3 +322,45 @@ def test_connectivity_of_known_graphs():
         ("fraction", 1, True, 0, 0, 1, 0),
         ("split", 2, False, 0, 0, 1, 1),
     ]
+
+
+# --- preferences from log-odds --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def soft():
+    """Games of two queries whose outcomes are sigmoids of slightly noisy differences."""
+
+    def judge(games):
+        results = []
+        for g in games:
+            strengths = (strength(g.query_id, doc, 1.0) for doc in (g.doc_a, g.doc_b))
+            noise = 0.2 * float(ndtri(uniform(g.query_id, g.doc_a, g.doc_b)))
+            preference = float(expit(next(strengths) - next(strengths) + noise))
+            results.append(GameResult(preference, "ok", ("k",), preference, preference))
+        return results
+
+    return run_tournament(candidates(2, 12), 4, 7, judge)
+
+
+def test_the_prior_counts_soft_games_by_their_dispersion(soft):
+    """As coins they would say that there are no differences, and λ would go up."""
+    found = estimate_prior(soft)
+    assert 0.001 < found.dispersion < 0.05
+    assert 0.3 < found.prior_precision < 3.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rating_prior, "dispersion", lambda queries: 1.0)
+        assert estimate_prior(soft).prior_precision > 3 * found.prior_precision
+
+
+def test_ratings_count_soft_games_by_their_dispersion(soft):
+    prior = estimate_prior(soft)
+    docs = candidates(2, 12)
+    rated = rate(soft, docs, prior)
+    weighted = soft.with_columns(weight=pl.lit(1.0 / prior.dispersion))
+    as_weighted = rate(weighted, docs, replace(prior, dispersion=1.0))
+    columns = ["query_id", "doc_id", "rating", "log_strength", "standard_error"]
+    assert_frame_equal(rated.select(columns), as_weighted.select(columns), abs_tol=1e-8)
+    as_coins = rate(soft, docs, replace(prior, dispersion=1.0))
+    assert as_coins["standard_error"].min() > 2 * rated["standard_error"].max()
+    assert rated["wins"].max() <= 4.0, "games are counted once where they are counted"

@@ -190,6 +190,19 @@ def test_a_later_version_is_never_swallowed_also_if_it_is_an_earlier_one(pinned)
         pinned.make_all(graph, "judge/a/rounds")
 
 
+def test_another_code_version_is_another_key_also_before_a_table_is_made(pinned):
+    """A try that failed leaves no table, and so nothing else that would tell the versions apart."""
+    one, two = (keys(pinned, graph_of("a", code=code), lane("a")) for code in ("1", "2"))
+    assert len(one) == len(two) == 2
+    assert not set(one) & set(two)
+
+
+def test_the_games_of_a_free_judge_are_due_and_not_paid(pinned):
+    free = Lane("a", "1", PromptRef("p", "a" * 64), "e", free=True)
+    due = pinned.survey(graph_of("a", "b"), free, lane("b")).due
+    assert [(d.slug, d.asks, d.paid) for d in due] == [("a", True, False), ("b", True, True)] * 2
+
+
 def test_other_inputs_are_another_key(pinned):
     graph = graph_of("a")
     before = keys(pinned, graph, lane("a"))

@@ -338,6 +338,9 @@ def test_registries_name_what_is_wrong(tmp_path, load_registry, name, entry):
         load(entry, {**entry, "slg": "b"})
     with pytest.raises(SettingsError, match=rf"{name}.0.slug: .*\(found 'A.B'\)"):
         load({**entry, "slug": "A.B"})
+    assert len(load({**entry, "slug": "a" * 64})) == 1
+    with pytest.raises(SettingsError, match=rf"{name}.0.slug: must have at most 64 letters"):
+        load({**entry, "slug": "a" * 65})
 
 
 def test_the_order_of_builtin_sources_does_not_matter(load):

@@ -119,6 +119,7 @@ def trace_of(**calls):
         "status": "ok",
         "weight": 1.0,
         "call_keys": list(calls),
+        "follows": True,
     }
     return {
         "query": {"query_id": "q", "query_source_id": "Q", "problem": "p", "solution": "s"},

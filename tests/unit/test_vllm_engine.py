@@ -17,6 +17,7 @@ from resources.engines.openai_replies import read_completion
 from resources.engines.vllm import TEMPLATE_TOKENS, VLLMEngine
 from resources.engines.vllm_model import ask, completion, prefix_order
 from saber_dagster.engines import (
+    ORDINAL_JUDGMENT,
     PAIRWISE_CHOICE,
     PAIRWISE_JUDGMENT,
     SOLUTION_SUMMARY,
@@ -41,6 +42,11 @@ def document(name):
 def pair(query, first, second, task=PAIRWISE_CHOICE, **fields):
     inputs = {"query": document(query), "first": document(first), "second": document(second)}
     return Call(task, inputs, f"{query}: {first} {second}", **fields)
+
+
+def grade(query, name, **fields):
+    inputs = {"query": document(query), "document": document(name)}
+    return Call(ORDINAL_JUDGMENT, inputs, f"{query}: {name}", **fields)
 
 
 def output(text="", tokens=(1,), finish="stop", logprobs=None, prompt=10, cached=None):
@@ -73,12 +79,12 @@ def test_pairs_of_a_query_follow_each_other_in_the_order_of_their_texts():
 
 def test_what_a_call_asks_of_the_sampler():
     greedy = engine(temperature=0.5, seed=3, sampling={"top_p": 0.9}, max_tokens=77)
-    assert greedy.sampling(pair("x", "a", "b", PAIRWISE_JUDGMENT, sample=2)) == {
+    assert greedy.sampling(grade("x", "a", sample=2)) == {
         "temperature": 0.5,
         "seed": 5,
         "top_p": 0.9,
         "max_tokens": 77,
-        "structured_outputs": {"json": dict(greedy.template(PAIRWISE_JUDGMENT).schema)},
+        "structured_outputs": {"json": dict(greedy.template(ORDINAL_JUDGMENT).schema)},
     }
     assert engine().sampling(pair("x", "a", "b")) == {
         "temperature": 0.0,
@@ -88,12 +94,12 @@ def test_what_a_call_asks_of_the_sampler():
         "structured_outputs": {"choice": ["1", "2"]},
     }
     tagged = engine(structured="off")
-    assert "structured_outputs" not in tagged.sampling(pair("x", "a", "b", PAIRWISE_JUDGMENT))
-    assert "<verdict>" in tagged.messages(pair("x", "a", "b", PAIRWISE_JUDGMENT))[-1]["content"]
+    assert "structured_outputs" not in tagged.sampling(grade("x", "a"))
+    assert "<score>" in tagged.messages(grade("x", "a"))[-1]["content"]
 
 
 def test_params_hold_what_changes_an_answer_and_nothing_else(tmp_path):
-    call = pair("x", "a", "b", PAIRWISE_JUDGMENT)
+    call = grade("x", "a")
     key = call_key(engine(), call)
     same = {
         "path": str(tmp_path),
@@ -109,7 +115,7 @@ def test_params_hold_what_changes_an_answer_and_nothing_else(tmp_path):
     for option, value in {
         "temperature": 0.7,
         "seed": 1,
-        "max_tokens": {PAIRWISE_JUDGMENT: 5},
+        "max_tokens": {ORDINAL_JUDGMENT: 5},
         "sampling": {"top_k": 1},
         "dtype": "bfloat16",
         "engine_args": {"quantization": "fp8"},
