@@ -60,7 +60,7 @@ def judge_card_asset(
             made,
             {
                 "card": dg.MetadataValue.md("\n".join(lines).rstrip()),
-                **game_costs(tournament_rounds, replies),
+                **game_costs(tournament_rounds, replies, judge.engine == "openai_batch"),
             },
             [
                 FIRST_PLACE.verdict(rules.first_place_is_fair(made)),

@@ -17,7 +17,8 @@ pairwise_choice,       a line per choice, written by the engine:
 relevance_choice       ``<logprob choice="1">-0.3</logprob>``; a choice that the
                        server did not report has none, and then
                        ``<logprob floor="true">-9</logprob>`` is the lowest that
-                       was reported
+                       was reported; together the choices must have
+                       :data:`LEAST_CHOICE_SHARE` of the probability
 ordinal_judgment       ``<score>70</score>``, in [0, 100]                          ``{"score": 70}``
 solution_selection     ``<choice>2</choice>``, numbered from 1                     ``{"choice": 2}``
 latex_formatting       ``<latex>…</latex>``
@@ -70,6 +71,7 @@ from saber_dagster.reply_grammar import (
 __all__ = [
     "CHOICES",
     "JSON_TASKS",
+    "LEAST_CHOICE_SHARE",
     "MAX_SUPPORTING_IDEAS",
     "ParseError",
     "Segment",
@@ -95,6 +97,11 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 """Tasks that are answered by one token, and the tokens."""
 MAX_SUPPORTING_IDEAS = 3
+LEAST_CHOICE_SHARE = 0.01
+"""Probability that the reported choices of a forced choice must have together.
+
+Below it the model was about to say something else, and the odds are those of noise.
+"""
 
 _SCORE = re.compile(r'<score\s+n="([0-9]{1,6})"\s*>\s*([^<\s]+)\s*</score>')
 _NO_CORE_IDEA = re.compile(r"<no_core_idea\s*/>")
@@ -198,7 +205,8 @@ def parse_choice(text: str, choices: tuple[str, ...]) -> float:
 
     Raises:
         ParseError: if no choice is reported, one is reported twice or is unknown, one lacks and there
-            is no floor, the floor is above a choice, or a value is no finite log-probability.
+            is no floor, the floor is above a choice, a value is no finite log-probability, or the
+            choices have less than :data:`LEAST_CHOICE_SHARE` of the probability together.
     """
     found: dict[str, float] = {}
     for choice, raw in _LOGPROB.findall(text):
@@ -215,6 +223,11 @@ def parse_choice(text: str, choices: tuple[str, ...]) -> float:
         raise ParseError("a choice has no log-probability, and there is no floor")
     if floor is not None and floor > min(found.values()):
         raise ParseError(f"the floor {floor} is above the log-probability of a choice")
+    if (share := sum(map(math.exp, found.values()))) < LEAST_CHOICE_SHARE:
+        raise ParseError(
+            f"the choices {', '.join(choices)} have {share:.2g} of the probability together, less than"
+            f" {LEAST_CHOICE_SHARE:g}: the model was about to say something else"
+        )
     first, second = (found.get(choice, floor) for choice in choices)
     assert first is not None
     assert second is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from saber_dagster.errors import SaberError
+from saber_dagster.hashing import sha256_hex
 
 _CHEAP = (string.ascii_letters + " ").encode()
 
@@ -34,18 +35,32 @@ def tokenizer_counter(path: str | Path) -> Callable[[str], int]:
     Raises:
         SaberError: if there is no such file; at the first count, if it is not a tokenizer.
     """
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise SaberError(
-            f"tokenizer {file}: there is no such file. Give the path of the tokenizer.json of the"
-            " model's weights, or leave the option out to have tokens estimated"
-        )
+    file = _file(path)
     tokenizer = cache(lambda: _load(file))
 
     def count(text: str) -> int:
         return len(tokenizer().encode(text, add_special_tokens=False).ids)
 
     return count
+
+
+def tokenizer_sha256(path: str | Path) -> str:
+    """SHA-256 of a tokenizer's file, as 64 hexadecimal digits.
+
+    Raises:
+        SaberError: if there is no such file.
+    """
+    return sha256_hex(_file(path).read_bytes())
+
+
+def _file(path: str | Path) -> Path:
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise SaberError(
+            f"tokenizer {file}: there is no such file. Give the path of the tokenizer.json of the"
+            " model's weights, or leave the option out to have tokens estimated"
+        )
+    return file
 
 
 def _load(file: Path) -> Any:

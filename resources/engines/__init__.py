@@ -13,6 +13,7 @@ from saber_dagster.hashing import canonical_json
 from saber_dagster.judging import TASK_OF_ASK
 from saber_dagster.plugins import PREFIX, call_user, lacking, load_class, make, text_of
 from saber_dagster.settings import Judge
+from saber_dagster.tokens import tokenizer_sha256
 
 BUILT_IN = {
     "embedded": "resources.engines.embedded:EmbeddedEngine",
@@ -105,7 +106,8 @@ def engine_identity(engine: Engine, task: str) -> dict[str, Any]:
     """All that makes the engine's answers to a task what they are; part of code versions.
 
     Raises:
-        SaberError: if the engine raises, its parameters are not JSON, or its prompt no reference.
+        SaberError: if the engine raises, its parameters are not JSON, its prompt is no reference, its
+            limit leaves nothing for a call, or the tokenizer that it cuts by is not there.
     """
     made_by = type(engine)
     what = f"engine {PREFIX}{made_by.__module__}:{made_by.__qualname__}"
@@ -123,8 +125,11 @@ def engine_identity(engine: Engine, task: str) -> dict[str, Any]:
         ) from error
     limit_of = getattr(engine, "limit_of", None)
     limit = call_user(what, f"limit_of({task!r})", limit_of, task) if callable(limit_of) else None
+    cuts: dict[str, Any] = {} if limit is None else {"input_limit": limit}
+    if cuts and (file := getattr(engine, "tokenizer_file", None)):
+        cuts["tokenizer"] = call_user(what, "tokenizer_file", tokenizer_sha256, file)
     return {
-        **({} if limit is None else {"input_limit": limit}),  # it decides what is cut
+        **cuts,  # what decides which calls are cut, and where
         "model": text_of(engine, "model", what),
         "revision": text_of(engine, "revision", what),
         "params": dict(params),

@@ -127,7 +127,7 @@ class OpenAIEngine(PromptedEngine):
             "extra_body": checked_extra(extra_body),
         }
         self._max_tokens = limits_by_task(max_tokens)
-        self._context = context_tokens
+        self._context, self.tokenizer_file = context_tokens, tokenizer
         if tokenizer is not None:
             self.count_tokens = token_counter(tokenizer)
         self._skip_too_long = skip_too_long

@@ -186,11 +186,12 @@ def usage_in(answer: Any) -> Usage:
     prompt, completion = (
         ("input", "output") if "input_tokens" in usage else ("prompt", "completion")
     )
-    asked, said = _count(usage.get(f"{prompt}_tokens")), _count(usage.get(f"{completion}_tokens"))
+    asked, said = (_count(usage.get(f"{kind}_tokens")) for kind in (prompt, completion))
+    if asked:  # some servers count reasoning in the total alone
+        said = max(said, _count(usage.get("total_tokens")) - asked)
     return Usage(
         prompt=asked,
-        # some servers count reasoning in the total alone
-        completion=max(said, _count(usage.get("total_tokens")) - asked),
+        completion=said,
         reasoning=_count(
             _mapping(usage.get(f"{completion}_tokens_details")).get("reasoning_tokens")
         ),

@@ -32,12 +32,14 @@ class PromptedEngine:
             where it depends on the task.
         count_tokens: counts the tokens of a text (on a class: a ``staticmethod``). It may count one
             more than the text has UTF-8 bytes, as tokenizers do at most, and no further.
+        tokenizer_file: path of the ``tokenizer.json`` to count with, if an option names one.
     """
 
     prompts: Mapping[str, str] = {}
     form: Form = "tagged"
     input_limit: int | None = None
     count_tokens: Callable[[str], int] = staticmethod(estimate_tokens)
+    tokenizer_file: str | None = None
 
     @cached_property
     def _templates(self) -> dict[str, Prompt]:

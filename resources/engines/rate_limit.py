@@ -51,10 +51,11 @@ class RateLimit:
         self._turn = asyncio.Lock()
 
     async def admit(self, tokens: float = 0.0) -> None:
-        """Wait until a request may be sent; first come, first served."""
-        await self._quiet()
-        if self._requests is None and self._tokens is None:
-            return
+        """Wait until a request may be sent; first come, first served.
+
+        A pause may begin while a call waits for its bucket, so pauses come last. One call at a time
+        waits for their end, so that it is no burst.
+        """
         async with self._turn:
             if self._requests is not None:
                 await self._requests.acquire()
@@ -64,11 +65,8 @@ class RateLimit:
                     part = min(left, self._tokens.max_rate)
                     await self._tokens.acquire(part)
                     left -= part
-        await self._quiet()  # the server may have asked for a pause meanwhile
-
-    async def _quiet(self) -> None:
-        while (wait := self._not_before - time.monotonic()) > 0:
-            await asyncio.sleep(wait)
+            while (wait := self._not_before - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
 
     def expected(self, prompt: int, limit: int | None) -> float:
         """What a call will take: its prompt, and as much as replies took so far, on the mean.

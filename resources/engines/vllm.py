@@ -115,7 +115,7 @@ class VLLMEngine(PromptedEngine):
         self._engine_args = dict(engine_args or {})
         self._dtype = dtype
         self._max_model_len = max_model_len
-        self._tokenizer = tokenizer
+        self.tokenizer_file = tokenizer
         self._chunk = chunk
         self._skip_too_long = skip_too_long
         self._stopped = False
@@ -271,8 +271,8 @@ class VLLMEngine(PromptedEngine):
     @cached_property
     def count_tokens(self) -> Callable[[str], int]:  # type: ignore[override]
         """Counts tokens as the model does."""
-        if self._tokenizer:
-            return tokenizer_counter(self._tokenizer)
+        if self.tokenizer_file:
+            return tokenizer_counter(self.tokenizer_file)
         if self._path:
             return tokenizer_counter(Path(self._path) / "tokenizer.json")
         from huggingface_hub import hf_hub_download

@@ -131,6 +131,13 @@ async def _error_object(x: Exchange) -> None:
     await x.answer('{"error": {"message": "upstream is overloaded", "code": 503}}')
 
 
+async def _broken_off(x: Exchange) -> None:
+    """The model's server gives up in the middle, and counts what it made."""
+    answer = json.loads(await x.upstream())
+    answer["choices"][0]["finish_reason"] = "abort"
+    await x.answer(json.dumps(answer))
+
+
 async def _wrong_shape(x: Exchange) -> None:
     await x.answer('[{"choices": "none"}]')
 
@@ -187,8 +194,8 @@ async def _slow(x: Exchange) -> None:
     body = await x.upstream()
     await x.answer(b"", length=len(body))
     for start in range(0, len(body), 100):
+        await asyncio.sleep(0.01)  # before a part: with the last one the answer is whole
         await x.send(body[start : start + 100])
-        await asyncio.sleep(0.01)
 
 
 PASSING = {
@@ -207,6 +214,7 @@ PASSING = {
     "page": _page,
     "empty": _empty,
     "error object": _error_object,
+    "broken off": _broken_off,
     "wrong shape": _wrong_shape,
     "garbage": _garbage,
     "bad chunks": _bad_chunks,

@@ -129,7 +129,14 @@ def test_all_faults_at_once_lose_nothing(proxy, tmp_path):
     outcomes, counts, error = ask(ledger, engine, CALLS)
     assert error is None
     assert [outcome.value for outcome in outcomes] == [verdict(engine, call) for call in CALLS]
-    assert counts.made == len(CALLS) == ledger.frame().height
+    frame = ledger.frame()
+    assert counts.made == len(CALLS) == frame.height
+    paid = len(CALLS) + sum(seen.fault == "broken off" for seen in proxy.log)
+    assert (frame["prompt_tokens"].sum(), frame["completion_tokens"].sum()) == (
+        100 * paid,
+        5 * paid,
+    )
+    assert paid == len(CALLS) + 2
     assert delivered(proxy).keys() == {json.dumps(list(engine.messages(c))) for c in CALLS}
     spoiled = sum(seen.fault in PASSING for seen in proxy.log)
     assert spoiled >= 2 * len(PASSING)

@@ -13,6 +13,7 @@ from llm_script import KEY, ask, completion, failure, gather, loops, make, make_
 from resources.engines.asking import GIVE_UP_AFTER
 from resources.engines.openai import OpenAIEngine
 from resources.engines.openai_failures import retry_after
+from saber_dagster.engines import Usage
 from saber_dagster.errors import SaberError
 
 # What may pass
@@ -148,6 +149,20 @@ def test_one_call_that_is_asked_to_wait_makes_all_wait(script):
     assert len(early) <= 2
 
 
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "0"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_retry_after_in_either_unit(headers, seconds):
+    assert retry_after(headers) == seconds
+
+
 @pytest.mark.parametrize("value", ["nan", "-5", "soon", "1e999", ""])
 def test_a_senseless_retry_after_is_passed_over(value):
     found = retry_after({"retry-after": value})
@@ -174,6 +189,23 @@ def test_an_answer_that_is_none_is_tried_again(script):
     script.steps.extend([(200, {}, "{"), (200, {"Content-Type": "text/html"}, "<html>")])
     assert [reply.status for reply in ask(script)] == ["ok"]
     assert len(script.requests) == 3
+
+
+@pytest.mark.parametrize(("end", "status"), [("stop", "ok"), ("abort", "transport_error")])
+def test_what_was_paid_for_tries_that_were_broken_off_is_counted(script, end, status):
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 200,
+        "completion_tokens_details": {"reasoning_tokens": 50},
+        "prompt_tokens_details": {"cached_tokens": 400},
+    }
+    broken = completion(finish="abort", usage=usage)
+    script.steps.extend([broken, failure(500), completion(finish=end, usage=usage)])
+    (reply,) = ask(script, price_per_million={"prompt": 1.0, "completion": 10.0})
+    assert reply.status == status
+    assert len(script.requests) == 3
+    assert reply.usage == Usage(prompt=2000, completion=400, reasoning=100, cached=800)
+    assert reply.price == pytest.approx((2000 + 400 * 10) / 1e6)
 
 
 def test_a_server_that_is_not_there_is_noticed_at_once_and_given_up_soon(caplog, monkeypatch):

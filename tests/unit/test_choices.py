@@ -62,6 +62,12 @@ def test_a_choice_that_was_not_reported_is_below_the_lowest():
         parse_choice(choice_text([("The", -0.1)], ("1", "2")), ("1", "2"))
 
 
+def test_choices_in_the_tail_of_the_likely_tokens_are_no_verdict():
+    text = choice_text([("The", math.log(0.9999)), ("1", -14.0), ("One", -16.0)], ("1", "2"))
+    with pytest.raises(ParseError, match="about to say something else"):
+        parse_choice(text, ("1", "2"))
+
+
 def test_space_before_the_choice_is_passed_over():
     reply = read_completion(chat(("▁", [("▁", -0.1)]), ("2", TOP)), ("1", "2"))
     assert parse_choice(reply.text, ("1", "2")) == pytest.approx(math.log(2), abs=1e-4)
@@ -92,7 +98,9 @@ def test_a_model_that_begins_to_reason_is_an_error():
 def test_a_refusal_stays_one():
     filtered = json.dumps({"choices": [{"finish_reason": "content_filter", "message": {}}]})
     assert read_completion(filtered, ("1", "2")).status == "refused"
-    assert read_completion('{"choices": []}', ("1", "2")).status == "refused"
+    blocked = '{"choices": [], "promptFeedback": {"blockReason": "SAFETY"}}'
+    assert read_completion(blocked, ("1", "2")).status == "refused"
+    assert read_completion('{"choices": []}', ("1", "2")).status == "transport_error"
     assert read_completion('{"choices": [', ("1", "2")).status == "transport_error"
 
 

@@ -11,11 +11,12 @@ import polars as pl
 import pytest
 from llm_script import KEY, ask, completion, failure, gather, loops, make, make_calls
 
-from resources.engines import load_engine
+from resources.engines import engine_identity, load_engine
 from resources.engines.background import in_background
 from resources.engines.openai import CONTEXT_MARGIN, OpenAIEngine
-from saber_dagster.engines import PAIRWISE_JUDGMENT, SOLUTION_SUMMARY, Call, call_key
+from saber_dagster.engines import PAIRWISE_JUDGMENT, SOLUTION_SUMMARY, Call, Usage, call_key
 from saber_dagster.errors import SaberError
+from saber_dagster.hashing import canonical_json
 from saber_dagster.ledger import Ledger, LedgerError
 from saber_dagster.replies import parse_verdict
 
@@ -93,6 +94,9 @@ def test_usage_and_price(script):
     assert reply.price == pytest.approx((1000 * 2 + 200 * 10) / 1e6)
     assert cheaper.price == pytest.approx((600 * 2 + 400 * 0.5 + 200 * 10) / 1e6)
     assert free.price == 0
+    engine = make(script, price_per_million={**prices, "cached": 0.5})
+    more = engine.price(Usage(prompt=100, completion=0, cached=5000))  # no part of the prompt
+    assert more == pytest.approx(5000 * 0.5 / 1e6)
 
 
 # Long inputs
@@ -119,6 +123,27 @@ def test_a_long_call_is_cut_to_the_context_less_the_reply(script):
     longer = make(script, **{**options, "context_tokens": 50_000})
     assert call_key(longer, short) == call_key(engine, short)
     assert call_key(longer, cut) != call_key(engine, cut)
+
+
+def test_what_decides_which_calls_are_cut_is_part_of_code_versions(script, tmp_path):
+    def identity(**options):
+        return engine_identity(make(script, max_tokens=500, **options), PAIRWISE_JUDGMENT)
+
+    file = tmp_path / "tokenizer.json"
+    file.write_text("{}")
+    uncut = identity()
+    assert set(uncut) == {"model", "revision", "params", "prompt"}
+    assert identity(tokenizer=str(file)) == uncut
+    cut, shorter = identity(context_tokens=2000), identity(context_tokens=1000)
+    counted = identity(context_tokens=2000, tokenizer=str(file))
+    file.write_text("{ }")
+    recounted = identity(context_tokens=2000, tokenizer=str(file))
+    moved = file.rename(tmp_path / "other.json")
+    assert identity(context_tokens=2000, tokenizer=str(moved)) == recounted
+    found = [uncut, cut, shorter, counted, recounted]
+    assert len({canonical_json(each) for each in found}) == len(found)
+    with pytest.raises(SaberError, match=re.escape(f"tokenizer {file}: there is no such file")):
+        identity(context_tokens=2000, tokenizer=str(file))
 
 
 def test_a_context_that_leaves_no_room_names_the_options():

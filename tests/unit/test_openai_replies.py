@@ -142,6 +142,21 @@ def test_senseless_usage_counts_as_none(usage):
     assert read_completion(completion(usage=usage)[2]).usage == Usage()
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 905}, (100, 805)),
+        ({"input_tokens": 100, "output_tokens": 5, "total_tokens": 905}, (100, 805)),
+        ({"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}, (100, 5)),
+        ({"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 7}, (100, 5)),
+        ({"completion_tokens": 5, "total_tokens": 105}, (0, 5)),
+    ],
+)
+def test_thinking_that_is_counted_in_the_total_alone_is_completion(usage, tokens):
+    found = read_completion(completion(usage=usage)[2]).usage
+    assert (found.prompt, found.completion) == tokens
+
+
 def test_reasoning_is_where_the_provider_says():
     body = completion("b", thoughts="a", reasoning="other")[2]
     assert read_completion(body, (), ("thoughts",)).reasoning == "a"

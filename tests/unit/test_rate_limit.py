@@ -9,7 +9,7 @@ from resources.engines.rate_limit import RateLimit
 from saber_dagster.engines import Usage
 
 
-def timed(limit, amounts, settle=None):
+def timed(limit, amounts, settle=None, pause=None):
     """Seconds from the start at which each of some calls was admitted."""
 
     async def run():
@@ -22,6 +22,8 @@ def timed(limit, amounts, settle=None):
             if settle is not None:
                 limit.settle(tokens, Usage(settle, 0))
 
+        if pause is not None:
+            asyncio.get_running_loop().call_later(pause[0], limit.pause, pause[1])
         await asyncio.gather(*map(one, amounts))
         return times
 
@@ -79,3 +81,12 @@ def test_a_pause_holds_everybody():
     limit.pause(0.3)
     assert limit.waits
     assert all(0.25 < t < 0.6 for t in timed(limit, [0] * 3))
+
+
+@pytest.mark.parametrize("limit", [RateLimit(requests=6000), RateLimit(tokens=6000)])
+def test_a_pause_holds_those_who_wait_for_a_bucket_too_and_ends_in_no_burst(limit):
+    times = timed(limit, [1] * 270, pause=(0.2, 1.7))  # a hundred at once, then a hundred a second
+    early = sum(t < 0.3 for t in times)
+    assert 100 < early <= 130
+    assert sum(t < 1.88 for t in times) == early
+    assert sum(t < 1.97 for t in times) - early <= 125  # a second's worth, and what comes meanwhile

@@ -287,6 +287,7 @@ def logprobs(*pairs, floor=None):
         (logprobs(("1", "-0.25"), ("2", "-2.25"), floor="-9.5"), 2.0),
         (logprobs(("1", "-0.25"), floor="-9.25"), 9.0),
         (logprobs(("2", "0.0"), floor="-9.0"), -9.0),
+        (logprobs(("1", "-5.0"), ("2", "-5.5")), 0.5),  # 1.08 % together
         (logprobs(("1", "0.0001"), ("2", "-9999.0")), 9999.0001),
     ],
 )
@@ -308,6 +309,8 @@ def test_log_odds_of_the_first_choice(text, odds):
         (logprobs(("1", "-0.1"), ("2", "x")), "log-probability of 2 is not a number"),
         (logprobs(("1", "0.5"), ("2", "-3")), "outside"),
         (logprobs(("1", "-5"), floor="-4"), "floor -4.0 is above"),
+        (logprobs(("1", "-14"), floor="-16"), "the choices 1, 2 have 8.3e-07 of the probability"),
+        (logprobs(("1", "-5.2"), ("2", "-5.5")), "0.0096 of .* less than 0.01"),
         (logprobs(("1", "-5"), floor="-6") + logprobs(floor="-7"), "two log-prob.* of the floor"),
     ],
 )

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from resources.engines import load_engine
+from resources.engines import engine_identity, load_engine
 from resources.engines.openai import OpenAIEngine
 from resources.engines.openai_replies import read_completion
 from resources.engines.vllm import TEMPLATE_TOKENS, VLLMEngine
@@ -26,6 +26,7 @@ from saber_dagster.engines import (
     call_key,
 )
 from saber_dagster.errors import SaberError
+from saber_dagster.hashing import canonical_json
 from saber_dagster.replies import parse_choice
 
 INSTALLED = importlib.util.find_spec("vllm") is not None
@@ -173,6 +174,21 @@ def test_the_prompt_that_is_too_long_is_found_and_the_others_are_asked():
     assert whole.batches == [5]
     with pytest.raises(SaberError, match=r"vLLM failed \(ValueError: out of memory\)"):
         ask(Refusing(5, "out of memory"), questions, {})
+
+
+def test_what_decides_which_calls_are_cut_is_part_of_code_versions(tmp_path):
+    file = tmp_path / "tokenizer.json"
+    file.write_text("{}")
+    options = [
+        {},
+        {"max_model_len": 9000},
+        {"max_model_len": 8000},
+        {"max_model_len": 8000, "tokenizer": str(file)},
+    ]
+    found = [engine_identity(engine(**each), PAIRWISE_JUDGMENT) for each in options]
+    assert len({canonical_json(each) for each in found}) == 4
+    assert set(found[0]) == {"model", "revision", "params", "prompt"}
+    assert engine_identity(engine(tokenizer=str(file)), PAIRWISE_JUDGMENT) == found[0]
 
 
 def test_long_texts_are_cut_by_the_models_own_tokenizer(tmp_path):
