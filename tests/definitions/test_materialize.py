@@ -112,7 +112,7 @@ def test_a_spent_budget_stops_what_is_paid_and_nothing_else(priced, tmp_path):
     assert isinstance(result.exception, BudgetError)
     assert result.exception.exit_code == 3
     lines = str(result.exception).splitlines()
-    assert f"the budget is spent (${5 * CALL_USD}, 5 calls)" in lines[0], "others were free"
+    assert f"the budget is spent (${5 * CALL_USD:.4f} of ${5 * CALL_USD}, 5 calls)" in lines[0]
     assert f"calls are missing in {GAMES} (2×)" in lines[0]
     assert "waiting for the above" in lines[1]
     assert spent(home) == 5 * CALL_USD, "the second partition asked nothing"

@@ -112,7 +112,7 @@ def test_a_journal_cut_anywhere_gives_its_whole_lines(scripted_engine, count, te
             return
         (journal,) = ledger.root.rglob("*.journal")
         data = journal.read_bytes()
-    (segment,) = ledger.root.rglob("*.parquet")
+    (segment,) = (ledger.root / "stage").rglob("*.parquet")
     segment.unlink()
     length = len(data) * cut.draw(st.integers(0, 1000)) // 1000
     journal.write_bytes(data[:length])
