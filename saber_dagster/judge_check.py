@@ -47,8 +47,15 @@ _GAMES = [Game("query", 0, "match", "mismatch", first) for first in ("match", "m
 _REMEDIES = {
     "parse_error": "Its reply has not the form that the prompt asks for; look at it, then change `prompt`"
     " or `ask`, or take a larger model",
-    "truncated": "Its reply was cut off; raise the engine's max_tokens, or let it reason less",
-    "refused": "The model or the server's filter declined; take another model",
+    "truncated": "Its reply was cut off, or it reasoned and said no more; raise the engine's max_tokens,"
+    " let it reason less, or look at the server's reasoning parser, which may swallow the reply",
+    "refused": "The model or the server's filter declined, or the reply was empty; look at it, and take"
+    " another model",
+}
+
+_OTHER_WAYS = {
+    "generate": ", or ask by choice_logprobs or relevance_logprobs",
+    "choice_logprobs": ", or ask by relevance_logprobs",
 }
 
 
@@ -212,7 +219,7 @@ def _verdict(
     if split:
         return (
             f"{judge.slug} goes by the place, not by the text: in the two orders it does not name the"
-            " same document. Take a larger model, or ask by choice_logprobs or relevance_logprobs",
+            f" same document. Take a larger model{_OTHER_WAYS.get(judge.ask, '')}",
             "",
         )
     return (

@@ -177,10 +177,11 @@ def home_budget(home: Home) -> Budget:
 
 
 def _spent(budget: Budget, calls: int, usd: float) -> str:
-    """What was paid, and of what."""
+    """What was paid, and of what; no sum of money where no price is known."""
     of_usd = "" if budget.usd is None else f" of ${budget.usd:g}"
     of_calls = "" if budget.calls is None else f" of {budget.calls:,}"
-    return f"{dollars(usd)}{of_usd}, {calls:,}{of_calls} calls"
+    money = f"{dollars(usd)}{of_usd}, " if usd or of_usd else ""
+    return f"{money}{calls:,}{of_calls} calls"
 
 
 def _left(budget: Budget, calls: int, usd: float) -> dict[str, str]:

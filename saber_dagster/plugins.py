@@ -87,7 +87,8 @@ def make(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> 
             canonical_json(value)
         except (TypeError, ValueError) as error:
             raise SaberError(
-                f"{what}: option {name} is no JSON value ({error}). Quote it if it is a date"
+                f"{what}: option {name} is no JSON value ({error}). Quote it if it is a date, and give"
+                " finite numbers"
             ) from error
     _check_types(factory, options, what)
     given = f"Check its options ({', '.join(options)}) and the class" if options else ""

@@ -29,6 +29,8 @@ RUN_KEY = "saber/run_key"
 CODE_VERSION = "saber/code_version"
 """Tag of a run: the version that it was started to make."""
 SENSOR_SECONDS = 30
+FREE_TRIES = 3
+"""Runs that the sensor starts for a table that asks nobody, until one of them makes it."""
 
 _RELOAD = "reload them with `saber judges reload`, or on Dagster's page Deployment"
 
@@ -88,7 +90,8 @@ def judges_changed(home: Home, graph: Graph, lanes: Sequence[Lane]) -> dg.Sensor
     """The sensor that completes the lanes of judges that are new or have changed.
 
     It requests what is due in these lanes, the free tables among it, at most so many runs a tick, and
-    each partition once for one state of affairs: what failed is left to people and to the schedule. All
+    the games of a partition once for one state of affairs: what failed is left to people and to the
+    schedule. A table that asks nobody is tried :data:`FREE_TRIES` times, as the schedule does not. All
     runs that follow one change of ``judges.yaml`` share the budget of the settings.
 
     Args:
@@ -122,15 +125,15 @@ def judges_changed(home: Home, graph: Graph, lanes: Sequence[Lane]) -> dg.Sensor
         except SaberError as error:
             return dg.SkipReason(f"nothing is requested: {error}")
         new = [
-            due
+            (due, tries)
             for due, tries in outlook.startable
-            if not tries and not (due.paid and campaign.spent)
+            if tries < (1 if due.asks else FREE_TRIES) and not (due.paid and campaign.spent)
         ]
         names = ", ".join(campaign.open)
         if chosen := new[: home.settings.rejudging.partitions_per_tick]:
-            started = sum(due.paid for due in chosen)
-            share, campaign = campaign.share(sum(due.paid for due in new), started)
-            requests = [_request(due, 0, share) for due in chosen]
+            started = sum(due.paid for due, _ in chosen)
+            share, campaign = campaign.share(sum(due.paid for due, _ in new), started)
+            requests = [_request(due, tries, share) for due, tries in chosen]
             return dg.SensorResult(requests, cursor=campaign.cursor())
         if outlook.running:
             return _skip(
@@ -156,7 +159,8 @@ class _Outlook:
         said = []
         if held_back:
             said.append(
-                f"{held_back} partition(s) are due; they were tried before, or the budget is given out"
+                f"{held_back} partition(s) are due; they were tried before, or the budget is given out:"
+                f" look at the failed runs. {NIGHTLY} tries games again, `saber build` everything"
             )
         if self.running:
             said.append(f"{len(self.running)} partition(s) are queued or running")

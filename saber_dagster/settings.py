@@ -159,7 +159,9 @@ class Ledger(Section):
         description="replay: a missing reply is an error, no call is made; dry_run: count and price"
         " the missing replies, and make nothing",
     )
-    budget_usd: float | None = Field(None, gt=0, description="a step stops when it has spent this, a build with all its steps")
+    budget_usd: float | None = Field(
+        None, gt=0, description="a step stops when it has spent this, a build with all its steps"
+    )
     budget_calls: int | None = Field(None, ge=1, description="the same, after so many calls")
     reasks: int = Field(
         1, ge=0, le=3, description="how often to ask again after a reply that does not parse"

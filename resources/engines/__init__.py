@@ -94,6 +94,12 @@ def judge_engine(judge: Judge) -> Engine:
     return engine
 
 
+def _name_of(engine: Engine) -> str:
+    """As settings name it."""
+    path = f"{type(engine).__module__}:{type(engine).__qualname__}"
+    return next((name for name, known in BUILT_IN.items() if known == path), PREFIX + path)
+
+
 def _takes(engine: Engine, task: str) -> bool:
     try:
         call_user("engine", "prompt", engine.prompt, task)
@@ -109,8 +115,7 @@ def engine_identity(engine: Engine, task: str) -> dict[str, Any]:
         SaberError: if the engine raises, its parameters are not JSON, its prompt is no reference, its
             limit leaves nothing for a call, or the tokenizer that it cuts by is not there.
     """
-    made_by = type(engine)
-    what = f"engine {PREFIX}{made_by.__module__}:{made_by.__qualname__}"
+    what = f"engine {_name_of(engine)}"
     prompt = call_user(what, f"prompt({task!r})", engine.prompt, task)
     if not isinstance(prompt, PromptRef):
         raise SaberError(f"{what}: prompt({task!r}) returned {prompt!r}; it must be a PromptRef")

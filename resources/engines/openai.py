@@ -138,7 +138,10 @@ class OpenAIEngine(PromptedEngine):
             context_tokens=context_tokens,
         )
         if concurrency < 1 or timeout_s <= 0 or retries < 0:
-            raise SaberError("need concurrency of at least 1, timeout_s above 0, retries not below")
+            raise SaberError(
+                f"concurrency is {concurrency}, timeout_s {timeout_s} and retries {retries}; give 1 or"
+                " more, above 0, and 0 or more"
+            )
         if api == "responses" and not self.provider.responses:
             raise SaberError(f"{url} has no Responses API to rely on; remove api: responses")
         if seed is not None and api == "responses":
@@ -171,11 +174,8 @@ class OpenAIEngine(PromptedEngine):
             if prompt.stop and self._api == "chat" and not self.provider.reasons(self._model):
                 values["stop"] = list(prompt.stop)
             if prompt.choices:
-                if not self.provider.top_logprobs:
-                    raise NoLogprobs(
-                        f"{self.sending.url} gives no log-probabilities; ask the judge {self._model} by"
-                        " `ask: generate`, or set provider: {top_logprobs: 20} if it does by now"
-                    )
+                if lacks := self.provider.lacks_logprobs(self._model, self.sending.url):
+                    raise NoLogprobs(lacks)
                 values["choice"] = choice_params(prompt.choices, self.provider, self._api)
             elif prompt.schema and self.form == "json":
                 values["schema"] = dict(prompt.schema)

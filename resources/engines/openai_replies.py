@@ -43,7 +43,8 @@ def read_completion(
 
     Finish reason and refusal are looked at before the text. An answer that is no completion, or one
     that the server broke off, is a ``transport_error``, and so is one without any choice, unless it
-    names a filter; an empty text is ``refused``.
+    names a filter. Reasoning without a text is ``truncated``; an empty text is ``refused``. Of several
+    choices the one with index 0 counts.
 
     Args:
         body: JSON, as it came.
@@ -67,7 +68,8 @@ def read_completion(
     except _FormError as error:
         return _lost(f"{error} but {body[:200]!r}")
     thought, text = split_reasoning(said.content)
-    status, error_text = _status(said.finish, text, bool(thought), said.refusal)
+    reasoned = bool(thought or said.reasoning.strip())
+    status, error_text = _status(said.finish, text, reasoned, said.refusal)
     if choices and not said.refusal and said.finish not in _REFUSED | _BROKEN:
         text = choice_text(_place_of_choice(said.tokens), choices)
         status, error_text = "ok", ""
@@ -104,9 +106,10 @@ def _of_chat(answer: Any, reasoning_fields: Sequence[str]) -> _Said:
         raise _FormError("the server sent no chat completion")
     if not choices and not _prompt_blocked(answer):
         raise _FormError("the server sent a completion without a choice")
-    choice: dict[str, Any] = choices[0] if choices else {"finish_reason": "content_filter"}
+    in_order = sorted(choices, key=lambda choice: _count(choice.get("index")))
+    choice: dict[str, Any] = in_order[0] if in_order else {"finish_reason": "content_filter"}
     message = _mapping(choice.get("message"))
-    content = message.get("content") or message.get("refusal") or ""
+    content = _joined(message.get("content")) or message.get("refusal") or ""
     reasoning = next((found for name in reasoning_fields if (found := message.get(name))), "")
     if not isinstance(content, str) or not isinstance(reasoning, str):
         raise _FormError("the message is no text")
@@ -117,6 +120,15 @@ def _of_chat(answer: Any, reasoning_fields: Sequence[str]) -> _Said:
         finish=str(choice.get("finish_reason") or "stop"),
         tokens=_list(_mapping(choice.get("logprobs")).get("content")),
     )
+
+
+def _joined(content: Any) -> Any:
+    """The text of a message whose content is a list of parts of text; what is none stays as it is."""
+    if not isinstance(content, list):
+        return content
+    parts = [_mapping(part) for part in content]
+    texts = [str(part["text"]) for part in parts if isinstance(part.get("text"), str)]
+    return "".join(texts) if len(texts) == len(parts) else content
 
 
 def _prompt_blocked(answer: Mapping[str, Any]) -> bool:

@@ -77,6 +77,20 @@ class Provider:
         """Whether a model takes neither ``temperature`` nor ``stop``."""
         return bool(self.reasoning_models and re.search(self.reasoning_models, model))
 
+    def lacks_logprobs(self, model: str, url: str) -> str:
+        """Why a model at an address gives no log-probabilities, and the remedy; empty if it does."""
+        if self.top_logprobs and not self.reasons(model):
+            return ""
+        who, change = (
+            (f"{model}, a reasoning model,", 'reasoning_models: ""')
+            if self.top_logprobs
+            else (url, "top_logprobs: 20")
+        )
+        return (
+            f"{who} gives no log-probabilities; ask the judge {model} by `ask: generate`, or set"
+            f" provider: {{{change}}} if it does by now"
+        )
+
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {

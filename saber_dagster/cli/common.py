@@ -109,6 +109,19 @@ def money(usd: float) -> str:
     return f"{usd:,.2f}" if usd >= 1 or usd == 0 else f"{usd:.4f}"
 
 
+def money_of_tokens(usd: float, tokens: int, places: int | None = None) -> str:
+    """US dollars that tokens cost; ``?`` where tokens were taken and no price is known.
+
+    Args:
+        usd: the sum of the prices.
+        tokens: all that were taken.
+        places: decimals; those of :func:`money` by default.
+    """
+    if tokens and not usd:
+        return "?"
+    return money(usd) if places is None else f"{usd:,.{places}f}"
+
+
 def parse_mapping(pairs: Sequence[str] | None, option: str = "--map") -> dict[str, str]:
     """``["problem=question"]`` → ``{"problem": "question"}``.
 

@@ -9,7 +9,7 @@ import polars as pl
 import typer
 from rich.table import Table
 
-from saber_dagster.cli.common import JsonOption, console, current_home, money, print_json
+from saber_dagster.cli.common import JsonOption, console, current_home, money_of_tokens, print_json
 from saber_dagster.errors import SaberError
 from saber_dagster.ledger import Ledger
 
@@ -66,8 +66,8 @@ def stats(as_json: JsonOption = False) -> None:
         {
             **row,
             "cut": row["truncated_input"],
-            "tokens": row["prompt_tokens"] + row["completion_tokens"],
-            "usd": row["price_usd"],
+            "tokens": (tokens := row["prompt_tokens"] + row["completion_tokens"]),
+            "usd": money_of_tokens(row["price_usd"], tokens),
         }
         for row in rows
     ]
@@ -245,6 +245,4 @@ def _print_table(
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return money(value)
     return f"{value:,}" if isinstance(value, int) else str(value)

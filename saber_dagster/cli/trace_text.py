@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from saber_dagster.cli.common import money_of_tokens
 from saber_dagster.cli.cost import moment
 
 _SHORT = 300
@@ -119,7 +120,8 @@ def _call(key: str, call: Mapping[str, Any], full: bool) -> Iterator[str]:
     )
     yield (
         f"  cost       {call['prompt_tokens']} + {call['completion_tokens']} tokens"
-        f" ({call['reasoning_tokens']} reasoning, {call['cached_tokens']} cached), ${call['price']:.6f},"
+        f" ({call['reasoning_tokens']} reasoning, {call['cached_tokens']} cached),"
+        f" ${money_of_tokens(call['price'], _tokens(call), 6)},"
         f" {call['latency']:.2f} s, paid {call['paid']}×, {moment(call['created'])} UTC"
     )
     yield f"  run        {_run(call['run'])}"
@@ -146,11 +148,15 @@ def _summary(calls: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     verified = sum(
         call["key_holds"] is True and call["segment_holds"] is not False for call in found
     )
-    price = sum(call["price"] for call in found)
+    price, tokens = sum(call["price"] for call in found), sum(map(_tokens, found))
     yield (
         f"calls      {len(calls)}: {verified} verified, {len(found) - verified} not,"
-        f" {len(calls) - len(found)} missing in the ledger; ${price:.4f}"
+        f" {len(calls) - len(found)} missing in the ledger; ${money_of_tokens(price, tokens, 4)}"
     )
+
+
+def _tokens(call: Mapping[str, Any]) -> int:
+    return int(call["prompt_tokens"] + call["completion_tokens"])
 
 
 def _followed(games: Sequence[Mapping[str, Any]]) -> str:
