@@ -8,6 +8,7 @@ import pytest
 import yaml
 from homes import SHARDS
 
+import assets.judges
 import resources.ledger
 from saber_dagster.definitions import load
 from saber_dagster.errors import SaberError
@@ -175,6 +176,26 @@ def test_what_failed_is_tried_again_by_the_next_night_only_and_after_the_rest(da
     assert daemon.start(requests) == [False]
     requests, _ = daemon.night()
     assert (places(requests), requests[0].run_key[-2:]) == ([(NEW, SHARDS[1])], ":1")
+
+
+def test_a_table_that_asks_nobody_is_tried_three_times(daemon, monkeypatch):
+    def fail(*args):
+        raise SaberError("the code server is tired")
+
+    daemon.sensor()
+    daemon.judges(entry())
+    assert all(daemon.start(daemon.sensor()[0]))
+    monkeypatch.setattr(assets.judges, "estimate_prior", fail)
+    for attempt in range(3):
+        requests, _ = daemon.sensor()
+        assert (places(requests), requests[0].run_key[-2:]) == (
+            [("judge/new/rating_prior", None)],
+            f":{attempt}",
+        )
+        assert daemon.start(requests) == [False]
+    requests, why = daemon.sensor()
+    assert requests == []
+    assert "1 partition(s) are due; they were tried before" in why
 
 
 def test_what_is_queued_or_running_is_not_requested_again(daemon):

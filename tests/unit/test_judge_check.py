@@ -89,7 +89,11 @@ def test_a_second_check_pays_nothing_unless_it_is_told_to(check):
             pair(verdict(1), "Well."),
             r"gave no verdict \(parse_error\)\. .*take a larger",
         ),
-        ("choice_logprobs", pair(odds(-0.1, -1), odds(-0.1, -2)), "goes by the place"),
+        (
+            "choice_logprobs",
+            pair(odds(-0.1, -1), odds(-0.1, -2)),
+            "goes by the place.* larger model, or ask by relevance_logprobs$",
+        ),
         ("choice_logprobs", pair(odds(-2, -0.1), odds(-0.1, -2)), "does not prefer the document"),
         (
             "ordinal",

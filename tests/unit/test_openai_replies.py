@@ -21,6 +21,8 @@ from saber_dagster.replies import parse_choice
         (completion(""), "refused", "stop"),
         (completion(" \n"), "refused", "stop"),
         (completion("<think>hm"), "truncated", "stop"),
+        (completion(None, reasoning_content="hm"), "truncated", "stop"),
+        (completion(None, tool_calls=[{"id": "1"}]), "refused", "stop"),
         (completion(finish="error"), "transport_error", "error"),
         (completion(finish=None), "ok", "stop"),
         ((200, {}, '{"choices": []}'), "transport_error", "error"),
@@ -35,6 +37,7 @@ from saber_dagster.replies import parse_choice
         ((200, {"Content-Type": "text/html"}, "<html>Hi</html>"), "transport_error", "error"),
         ((200, {}, "[]"), "transport_error", "error"),
         (completion([{"type": "text"}]), "transport_error", "error"),
+        (completion([{"type": "image_url", "image_url": "x"}]), "transport_error", "error"),
     ],
 )
 def test_status_of_an_answer(script, answer, status, finish):
@@ -55,11 +58,20 @@ def test_status_of_an_answer(script, answer, status, finish):
         ({"content": "b", "reasoning_content": "a"}, "b", "a"),
         ({"content": "b", "reasoning": "a"}, "b", "a"),
         ({"content": "no tags, a < b"}, "no tags, a < b", ""),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "ab", ""),
     ],
 )
 def test_reasoning_is_kept_apart(message, text, reasoning):
     reply = read_completion(completion(**message)[2])
     assert (reply.text, reply.reasoning) == (text, reasoning)
+
+
+def test_of_several_choices_the_first_by_index_counts():
+    choices = [
+        {"index": index, "message": {"content": str(index)}, "finish_reason": "stop"}
+        for index in (2, 0, 1)
+    ]
+    assert read_completion(json.dumps({"choices": choices})).text == "0"
 
 
 def test_lone_surrogates_are_replaced():
@@ -115,7 +127,7 @@ def test_a_response_has_text_reasoning_and_usage():
             "content_filter",
         ),
         (response(status="failed", error={"message": "x"}), "transport_error", "failed"),
-        (response(THOUGHT), "refused", "stop"),
+        (response(THOUGHT), "truncated", "stop"),
         (
             response({"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}),
             "refused",

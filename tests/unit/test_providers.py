@@ -69,8 +69,8 @@ def test_the_limit_has_the_name_that_the_provider_knows():
 
 
 def test_reasoning_models_of_openai_get_no_temperature():
-    assert "temperature" not in engine("openai", "gpt-5-2025-08-07").body(CHOICE)
-    assert "temperature" not in engine("openai", "o3-2025-04-16").params(PAIRWISE_CHOICE)
+    assert "temperature" not in engine("openai", "gpt-5-2025-08-07").body(make_calls(1)[0])
+    assert "temperature" not in engine("openai", "o3-2025-04-16").params(PAIRWISE_JUDGMENT)
     for name in ("gpt-5-chat-latest", "gpt-4.1", "foo3"):
         assert engine("openai", name).body(CHOICE)["temperature"] == 0
     assert engine("vllm", "o3").body(CHOICE)["temperature"] == 0
@@ -112,6 +112,10 @@ def test_no_log_probabilities_are_an_error_before_any_call():
     with pytest.raises(Exception, match="gives no log-probabilities; ask the judge m by `ask: gen"):
         engine("gemini").params(PAIRWISE_CHOICE)
     assert engine({"like": "gemini", "top_logprobs": 5}).body(CHOICE)["top_logprobs"] == 5
+    with pytest.raises(Exception, match="o3, a reasoning model, gives no log-probabilities"):
+        engine("openai", "o3").params(PAIRWISE_CHOICE)
+    trusted = engine({"like": "openai", "reasoning_models": ""}, "o3")
+    assert trusted.body(CHOICE)["top_logprobs"] == 20
 
 
 def test_the_responses_api():
