@@ -72,7 +72,7 @@ def reparse(ledger: Ledger, write: bool = False, parse: ParseTask = parse_reply)
     for path in stage_files(ledger.root, ledger.root):
         stage, model, partition = names_below(path, ledger.root)[:3]
         result = results.setdefault((stage, model, partition), Reparsing(stage, model, partition))
-        frame = read_segment(path, ["status", "text", "error", "inputs", "task"])
+        frame = read_segment(path, ["status", "text", "error", "inputs", "task"], check=True)
         now = [_now(row, result, ledger.archive, parse) for row in frame.iter_rows(named=True)]
         if write and now != list(frame.select("status", "error").iter_rows()):
             whole = read_checked(path)
