@@ -96,4 +96,9 @@ def _cell(name: str, row: dict[str, Any]) -> str:
 
 def moment(seconds: float | None) -> str:
     """Seconds since the epoch as a date and time in UTC."""
-    return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+    if seconds is None:
+        return ""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError):  # of a damaged segment
+        return f"{seconds:g} s"

@@ -159,7 +159,7 @@ def test_texts_are_cut_unless_all_is_wanted_and_control_characters_are_not_obeye
 def test_what_does_not_verify_is_printed_before_what_does():
     calls = {f"good{n}": call() for n in range(5)}
     calls["bad"] = call(key_holds=False, problem="these messages do not give the key of the row")
-    calls["changed"] = call(segment_holds=False)
+    calls["changed"] = call(segment_holds=False, created=1e300)
     calls["gone"] = {"found": False}
     text = "\n".join(lines_of(trace_of(**calls), full=False))
     assert "KEY DOES NOT VERIFY: these messages do not give the key" in text
