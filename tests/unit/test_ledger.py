@@ -474,6 +474,15 @@ def test_the_same_reply_of_two_steps_is_no_fault(ledger, ask, scripted_engine):
     assert session.counts.duplicates == 1
 
 
+def test_another_status_is_another_reply_even_if_both_are_empty(ledger, ask, scripted_engine):
+    engine = scripted_engine(lambda call: Reply("refused"))
+    session = ledger.session(engine, "stage", "c00").__enter__()
+    session.ask(calls("a"), upper)
+    ask("a", engine=scripted_engine(lambda call: Reply("truncated")), partition="c01")
+    with pytest.raises(LedgerError, match="another reply to 1 of them"):
+        session.__exit__(None)
+
+
 def test_half_a_line_on_a_full_disk_does_not_spoil_the_next(ledger, scripted_engine):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with ledger.session(scripted_engine(), "stage", "c00") as session:

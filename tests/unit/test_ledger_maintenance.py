@@ -232,8 +232,28 @@ def test_rows_that_lie_in_two_files_after_a_kill_count_once(ledger):
     assert replayed(ledger) == [1.0] * 9
     assert problems(ledger) == []
     assert verify(ledger, render_archived).replies == 9
+    assert ledger.paid("tournament_rounds", [""])[0] == 9
     compact(ledger)
     assert len(segments(ledger)) == 2
+    assert ledger.frame().equals(before)
+
+
+def test_compaction_does_not_change_which_reply_counts(ledger):
+    """A joined file has a younger name than the segments in it."""
+
+    class Second(Judge):
+        def answer(self, calls):
+            yield from ((n, Reply("ok", "<verdict>2</verdict>")) for n in range(len(calls)))
+
+    late = ledger.session(Second(), "tournament_rounds", "c02").__enter__()
+    late.ask([judgment(20)], lambda _, text: text)
+    judge(ledger, [20])
+    with pytest.raises(LedgerError, match="another step paid"):
+        late.__exit__(None)
+    before = ledger.frame()
+    compact(ledger)
+    assert [path.parent.name for path in segments(ledger)] == ["c01", "c02", "c00"]
+    assert replayed(ledger, [20]) == [1.0]
     assert ledger.frame().equals(before)
 
 
@@ -385,6 +405,16 @@ def test_reparsing_tells_and_then_corrects_what_parsers_make_of_replies(ledger, 
     back = reparse(ledger, write=True, parse=lambda task, inputs, text: inputs["query"]["problem"])
     assert back[2].changes == {"parse_error → ok": 3}, "texts are restored if a parser looks"
     assert ledger.frame()["error"].to_list() == [""] * 12
+
+
+@pytest.mark.parametrize("damage", [truncate, forge])
+def test_reparsing_stops_at_a_changed_segment(ledger, damage):
+    path = segments(ledger)[1]
+    damage(path)
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="is damaged"):
+        reparse(ledger, write=True)
+    assert path.read_bytes() == before
 
 
 def test_reparsing_a_joined_file_keeps_the_segments_of_its_rows(ledger):

@@ -1,6 +1,7 @@
 """Asking again, budgets, dry runs, and what a session does with the engine's extra methods."""
 
 import dataclasses
+import time
 
 import pytest
 
@@ -282,6 +283,18 @@ def test_counts_have_all_tokens_statuses_and_cut_inputs(ledger, scripted_engine)
             assert dataclasses.replace(counts, seconds=0.0) == Counts(
                 2, 0, 2, {"ok": 2}, 20, 10, 6, 8, 1.0, truncated_input=2
             )
+
+
+def test_the_engines_time_is_that_of_all_batches(ledger, scripted_engine):
+    def script(call):
+        time.sleep(0.05 if call.inputs["text"] == "slow" else 0.0)
+        return "x"
+
+    with ledger.session(scripted_engine(script), "stage", "c00") as session:
+        session.ask(calls("slow"), upper)
+        before = session.counts.seconds
+        session.ask(calls("quick"), upper)
+    assert session.counts.seconds > before >= 0.05
 
 
 def test_an_engine_that_keeps_a_state_is_told_where(ledger, scripted_engine):

@@ -32,7 +32,12 @@ def reply(call):
     }[call.task]
 
 
-def played(ask, both_orders=False, bad=0):
+def first_place(call):
+    """Always names the document that is shown first."""
+    return "<verdict>1</verdict>"
+
+
+def played(ask, both_orders=False, bad=0, reply=reply):
     """A game by the true judge, and the calls behind it; the first ``bad`` replies do not parse."""
     calls, numbers = {}, count()
 
@@ -94,6 +99,14 @@ def test_an_outcome_follows_from_its_replies_and_no_other_does(ask, both_orders,
         assert follow({**game, "status": "refused"}, calls) is False
     else:
         assert follow({**game, "outcome": None, "status": "parse_error"}, calls) is False
+
+
+def test_both_orders_are_part_of_an_outcome():
+    game, calls = played("generate", both_orders=True, reply=first_place)
+    assert game["outcome"] == 0.5
+    assert follow(game, calls) is True
+    assert follow({**game, "outcome": 1.0}, calls) is False
+    assert follow({**game, "outcome": 0.0}, calls) is False
 
 
 @pytest.mark.parametrize("ask", TASK_OF_ASK)
