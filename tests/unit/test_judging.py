@@ -240,6 +240,28 @@ def test_one_failed_call_of_two_fails_the_game_with_its_status(tmp_path, scripte
     assert (result.as_shown, result.swapped, len(result.call_keys)) == (None, None, 2)
 
 
+@pytest.mark.parametrize("mode", ["choice_logprobs", "ordinal"])
+def test_of_two_failed_calls_the_first_names_the_status(tmp_path, scripted_engine, mode):
+    def script(call):
+        shown = call.inputs.get("document", call.inputs.get("first"))
+        return Reply("refused" if shown["problem"] == "problem a" else "truncated")
+
+    (result,), _ = ask_by(tmp_path, scripted_engine, mode, script, [game()])
+    assert result.status == "refused"
+
+
+def test_a_game_of_two_calls_names_the_replies_that_were_asked_again(tmp_path, scripted_engine):
+    class Reminding(scripted_engine):
+        def messages(self, call):
+            return [*super().messages(call), {"role": "user", "content": f"{call.attempt}"}]
+
+    engine = Reminding(lambda call: "<score>5</score>" if call.attempt else "no")
+    with Ledger(tmp_path).session(engine, "judge", "algebra|s00", reasks=1) as session:
+        (result,) = make_judge("ordinal", session.ask, TEXTS)([game()])
+    assert result.preference == 0.5
+    assert len(set(result.call_keys)) == 4
+
+
 def test_certain_answers_stay_inside_the_bound_and_can_be_rated(tmp_path, scripted_engine):
     """Log-odds of 30 on each side, every document against every other."""
     docs = [f"d{n}" for n in range(6)]

@@ -102,9 +102,14 @@ def other_model(path):
     write_segment(path, pl.read_parquet(path).with_columns(pl.lit("other").alias("model")))
 
 
+def other_status(path):
+    write_segment(path, pl.read_parquet(path).with_columns(pl.lit("good").alias("status")))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
+        (other_status, "3 rows have a status such as 'good'"),
         (truncate, "is damaged"),
         (other_schema, "is no segment of a ledger"),
         (other_model, "3 rows have a key that their content does not give"),
