@@ -150,7 +150,7 @@ def judge_lane(site: Site, judge: Judge, candidates: CandidateAssets) -> JudgeLa
         site,
         ["judge", judge.slug, "rating_prior"],
         table="rating_prior",
-        version="2",
+        version="3",
         group=group,
         inputs={"tournament_rounds": tournament_rounds},
         reads=["ratings"],
