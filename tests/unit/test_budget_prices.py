@@ -77,7 +77,7 @@ def test_sums_are_shown_in_digits_enough():
     shown = [dollars(usd) for usd in (0, 2, 1234.5, 0.01239, 0.0000123449)]
     assert shown == ["$0.0000", "$2.0000", "$1,234.5000", "$0.01239", "$0.00001234"]
     assert _spent(Budget(usd=0.0124), 8, 0.0123901) == "$0.01239 of $0.0124, 8 calls"
-    assert _spent(Budget(calls=8), 8, 0.0) == "$0.0000, 8 of 8 calls"
+    assert _spent(Budget(calls=8), 8, 0.0) == "8 of 8 calls"
 
 
 def test_the_table_of_a_build_shows_an_unknown_price_as_unknown():
