@@ -1,0 +1,256 @@
+"""The kernels of the summary join: a block of queries against every tile of the documents."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from saber_dagster.similarity.bit_counts import (
+    LEAST_PLANES,
+    add_one,
+    add_seven,
+    at_least,
+    count_numbers,
+    lowest_bit,
+    number_at,
+    sum_seven,
+)
+
+
+@njit(nogil=True, cache=True)
+def _planes(words: int) -> int:
+    """How many planes hold the numbers up to ``words``."""
+    planes = LEAST_PLANES
+    while words >> planes:
+        planes += 1
+    return planes
+
+
+@njit(nogil=True, cache=True)
+def _most_words(ends: Any, start: int, stop: int) -> int:
+    most = 0
+    for query in range(start, stop):
+        most = max(most, ends[query + 1] - ends[query])
+    return most
+
+
+@njit(nogil=True, cache=True)
+def _count_words(
+    tile: int, ranks: Any, start: int, stop: int, columns: Any, starts: Any, local: Any,
+    which: Any, planes: Any, top: int, carry: Any,
+) -> None:  # fmt: skip
+    """Set the planes to how many of a query's words each document of a tile has."""
+    n, empty = columns.shape[2], columns.shape[1] - 1
+    frequent = 0
+    while start + frequent < stop and ranks[start + frequent] < empty:
+        which[frequent] = ranks[start + frequent]
+        frequent += 1
+    which[frequent : frequent + 7] = empty
+    sum_seven(columns, tile, which, 0, planes, n)
+    planes[LEAST_PLANES:top] = 0
+    for at in range(7, frequent, 7):
+        add_seven(columns, tile, which, at, planes, top, carry, n)
+    for i in range(start + frequent, stop):
+        for j in range(starts[tile, ranks[i]], starts[tile, ranks[i] + 1]):
+            add_one(planes, np.int64(local[j]))
+
+
+@njit(nogil=True, cache=True)
+def rows_block(
+    first: int, last: int, ends: Any, ranks: Any, size_of: Any, need: Any, columns: Any, starts: Any,
+    local: Any, run_starts: Any, run_stops: Any, tile_runs: Any, document: Any,
+    values: Any,
+) -> Any:  # fmt: skip
+    """Find the rows of the queries from first to last.
+
+    Args:
+        first: first query.
+        last: query after the last.
+        ends: (n_queries + 1,) where the queries' words begin in ``ranks``.
+        ranks: the words of each query that documents have, by rank.
+        size_of: (n_queries,) which row of ``need`` is the query's.
+        need: (n_query_sizes, n_runs) the least overlap that counts; 0 if none does.
+        columns: and all that follow: see :class:`WordIndex`.
+        starts: where inverted lists begin.
+        local: their documents.
+        run_starts: first word of a run.
+        run_stops: word after its last.
+        tile_runs: where the runs of a tile begin.
+        document: the document of a slot.
+        values: an empty array of the type of the overlaps.
+
+    Returns:
+        The length of each row, and the columns, ascending, and overlaps of one row after the other.
+    """
+    n_tiles, n, n_queries = columns.shape[0], columns.shape[2], last - first
+    eighth = n // 8
+    most = _most_words(ends, first, last)
+    planes = np.zeros((_planes(most), n), dtype=np.uint64)
+    carry, found = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
+    folded = np.zeros(eighth, dtype=np.uint64)
+    which = np.zeros(most + 7, dtype=np.int64)
+    segments = np.zeros(n_tiles * n_queries + 1, dtype=np.int64)
+    hits = np.empty(1 << 16, dtype=np.int32)
+    overlaps = np.empty(1 << 16, dtype=values.dtype)
+    size = 0
+    for tile in range(n_tiles):
+        for query in range(first, last):
+            segments[tile * n_queries + query - first] = size
+            words = ends[query + 1] - ends[query]
+            feasible = False
+            for run in range(tile_runs[tile], tile_runs[tile + 1]):
+                feasible |= 0 < need[size_of[query], run] <= words
+            if not feasible:
+                continue
+            top = _planes(words)
+            _count_words(
+                tile, ranks, ends[query], ends[query + 1], columns, starts, local, which, planes,
+                top, carry,
+            )  # fmt: skip
+            found[:] = 0
+            for run in range(tile_runs[tile], tile_runs[tile + 1]):
+                least = need[size_of[query], run]
+                if 0 < least <= words:
+                    at_least(planes, top, least, run_starts[run], run_stops[run], found)
+            if size + n * 64 > hits.size:
+                hits, overlaps = _grown(hits, size, n * 64), _grown(overlaps, size, n * 64)
+            # most words of documents have no hit: look at eight at a time
+            for w in range(eighth):
+                folded[w] = (
+                    found[w] | found[w + eighth] | found[w + 2 * eighth] | found[w + 3 * eighth]
+                    | found[w + 4 * eighth] | found[w + 5 * eighth] | found[w + 6 * eighth]
+                    | found[w + 7 * eighth]
+                )  # fmt: skip
+            for w in range(eighth):
+                if folded[w]:
+                    for part in range(w, n, eighth):
+                        left = found[part]
+                        while left:
+                            slot = part * 64 + lowest_bit(left)
+                            left &= left - np.uint64(1)
+                            hits[size] = document[tile * n * 64 + slot]
+                            overlaps[size] = number_at(planes, top, slot)
+                            size += 1
+    segments[n_tiles * n_queries] = size
+    return _in_order(segments, n_queries, hits, overlaps, document.size)
+
+
+@njit(nogil=True, cache=True)
+def _grown(array: Any, size: int, least: int) -> Any:
+    larger = np.empty(array.size * 2 + least, dtype=array.dtype)
+    larger[:size] = array[:size]
+    return larger
+
+
+@njit(nogil=True, cache=True)
+def _in_order(segments: Any, n_queries: int, hits: Any, overlaps: Any, n_documents: int) -> Any:
+    """Bring what was found tile by tile into rows with ascending columns.
+
+    A row's documents are marked in a bitmap, whose words are marked in another, and read off again.
+    """
+    size = segments[segments.size - 1]
+    counts = np.zeros(n_queries, dtype=np.int64)
+    columns = np.empty(size, dtype=np.int32)
+    values = np.empty(size, dtype=overlaps.dtype)
+    overlap_of = np.empty(n_documents, dtype=overlaps.dtype)
+    marked = np.zeros(n_documents // 64 + 1, dtype=np.uint64)
+    marked_words = np.zeros(n_documents // 4096 + 1, dtype=np.uint64)
+    end = 0
+    for query in range(n_queries):
+        start = end
+        for segment in range(query, segments.size - 1, n_queries):
+            for i in range(segments[segment], segments[segment + 1]):
+                column = np.int64(hits[i])
+                overlap_of[column] = overlaps[i]
+                marked[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+                marked_words[column >> 12] |= np.uint64(1) << np.uint64((column >> 6) & 63)
+        for upper in range(marked_words.size):
+            words = marked_words[upper]
+            marked_words[upper] = 0
+            while words:
+                word = upper * 64 + lowest_bit(words)
+                words &= words - np.uint64(1)
+                left = marked[word]
+                marked[word] = 0
+                while left:
+                    column = word * 64 + lowest_bit(left)
+                    left &= left - np.uint64(1)
+                    columns[end] = column
+                    values[end] = overlap_of[column]
+                    end += 1
+        counts[query] = end - start
+    return counts, columns, values
+
+
+@njit(nogil=True, cache=True)
+def histogram_block(
+    first: int, last: int, ends: Any, ranks: Any, sizes: Any, columns: Any, starts: Any, local: Any,
+    run_sizes: Any, run_starts: Any, run_stops: Any, tile_runs: Any, n_documents: int, out: Any,
+) -> None:  # fmt: skip
+    """Count the documents by similarity with the queries from first to last.
+
+    Args:
+        first: first query.
+        last: query after the last.
+        ends: (n_queries + 1,) where the queries' words begin in ``ranks``.
+        ranks: the words of each query that documents have, by rank.
+        sizes: (n_queries,) the sizes of their word sets.
+        columns: and all that follow: see :class:`WordIndex`.
+        starts: where inverted lists begin.
+        local: their documents.
+        run_sizes: the size of word sets in a run.
+        run_starts: first word of a run.
+        run_stops: word after its last.
+        tile_runs: where the runs of a tile begin.
+        n_documents: how many documents there are.
+        out: (n_queries, n_bins) int64, written.
+    """
+    n_tiles, n, bins = columns.shape[0], columns.shape[2], out.shape[1]
+    most = _most_words(ends, first, last)
+    planes = np.zeros((_planes(most), n), dtype=np.uint64)
+    carry, mask = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
+    which = np.zeros(most + 7, dtype=np.int64)
+    counts = np.zeros((most | 15) + 1, dtype=np.int64)
+    out[first:last] = 0
+    out[first:last, 0] = n_documents
+    for tile in range(n_tiles):
+        for query in range(first, last):
+            words = ends[query + 1] - ends[query]
+            if words == 0:
+                continue
+            top = _planes(words)
+            _count_words(
+                tile, ranks, ends[query], ends[query + 1], columns, starts, local, which, planes,
+                top, carry,
+            )  # fmt: skip
+            used = (words | 15) + 1
+            for run in range(tile_runs[tile], tile_runs[tile + 1]):
+                counts[:used] = 0
+                count_numbers(planes, top, mask, run_starts[run], run_stops[run], counts[:used])
+                union = sizes[query] + run_sizes[run]
+                for overlap in range(1, min(words, run_sizes[run]) + 1):
+                    if counts[overlap]:
+                        similarity = overlap / (union - overlap)
+                        place = min(int(similarity * bins), bins - 1)
+                        out[query, place] += counts[overlap]
+                        out[query, 0] -= counts[overlap]
+
+
+@njit(nogil=True, cache=True)
+def overlaps_block(
+    first: int, last: int, query_ends: Any, query_words: Any, document_ends: Any, document_words: Any,
+    n_words: int, pair_ends: Any, pair_documents: Any, out: Any,
+) -> None:  # fmt: skip
+    """Count the common words of the given pairs of the queries from first to last into ``out``."""
+    of_query = np.zeros(n_words, dtype=np.bool_)
+    for query in range(first, last):
+        for i in range(query_ends[query], query_ends[query + 1]):
+            of_query[query_words[i]] = True
+        for pair in range(pair_ends[query], pair_ends[query + 1]):
+            common = 0
+            document = pair_documents[pair]
+            for i in range(document_ends[document], document_ends[document + 1]):
+                common += of_query[document_words[i]]
+            out[pair] = common
+        for i in range(query_ends[query], query_ends[query + 1]):
+            of_query[query_words[i]] = False
