@@ -6,7 +6,8 @@ instructions per 64 documents, or per 256 and 512 with vector instructions, and 
 number takes one per plane. Nothing overflows: a query of n words gets as many planes as n has binary
 digits.
 
-The kernels check no bounds. ``columns`` is (n_tiles, n_columns, n) uint64; ``planes`` is
+The kernels check no bounds. Words are counted without a sign where they do not begin at 0: an index that
+may be negative keeps LLVM from vectorizing. ``columns`` is (n_tiles, n_columns, n) uint64; ``planes`` is
 (n_planes, n) uint64, of which the first ``top`` planes, at least ``LEAST_PLANES``, are in use.
 """
 
@@ -125,11 +126,11 @@ def add_one(planes: Any, slot: Any) -> None:
     """Add 1 to the number of the document at ``slot``."""
     w = slot >> 6
     carry = _ONE << np.uint64(slot & 63)
-    for p in range(LEAST_PLANES):  # without a branch, which would be guessed wrong half of the time
+    for p in range(2):  # without a branch: it would often be guessed wrong
         old = planes[p, w]
         planes[p, w] = old ^ carry
         carry &= old
-    p = LEAST_PLANES
+    p = 2
     while carry:
         old = planes[p, w]
         planes[p, w] = old ^ carry
@@ -158,7 +159,7 @@ def at_least(planes: Any, top: int, least: int, start: int, stop: int, found: An
     o1 = np.uint64(0) if least & 2 else _ALL
     o2 = np.uint64(0) if least & 4 else _ALL
     o3 = np.uint64(0) if least & 8 else _ALL
-    for w in range(start, stop):
+    for w in range(np.uint64(start), np.uint64(stop)):
         reached = planes[0, w] | o0
         p1, p2, p3 = planes[1, w], planes[2, w], planes[3, w]
         reached = (p1 & reached) | (o1 & (p1 | reached))
@@ -166,10 +167,10 @@ def at_least(planes: Any, top: int, least: int, start: int, stop: int, found: An
         found[w] = (p3 & reached) | (o3 & (p3 | reached))
     for p in range(4, top):
         if (least >> p) & 1:
-            for w in range(start, stop):
+            for w in range(np.uint64(start), np.uint64(stop)):
                 found[w] &= planes[p, w]
         else:
-            for w in range(start, stop):
+            for w in range(np.uint64(start), np.uint64(stop)):
                 found[w] |= planes[p, w]
 
 
@@ -179,7 +180,7 @@ def _count_sixteen(planes: Any, mask: Any, start: int, stop: int, counts: Any, b
     n = np.zeros(16, dtype=np.int64)
     c0 = c1 = c2 = c3 = c4 = c5 = c6 = c7 = np.uint64(0)
     c8 = c9 = c10 = c11 = c12 = c13 = c14 = c15 = np.uint64(0)
-    for w in range(start, stop):
+    for w in range(np.uint64(start), np.uint64(stop)):
         m = mask[w]
         x0 = m & planes[0, w]
         x1 = m & planes[1, w]
@@ -227,10 +228,10 @@ def count_numbers(planes: Any, top: int, mask: Any, start: int, stop: int, count
         counts: int64, added to; its size is a multiple of 16 above the largest number.
     """
     for high in range(counts.size >> 4):
-        for w in range(start, stop):
+        for w in range(np.uint64(start), np.uint64(stop)):
             mask[w] = _ALL
         for p in range(4, top):
             flip = np.uint64(0) if (high >> (p - 4)) & 1 else _ALL
-            for w in range(start, stop):
+            for w in range(np.uint64(start), np.uint64(stop)):
                 mask[w] &= planes[p, w] ^ flip
         _count_sixteen(planes, mask, start, stop, counts, high << 4)

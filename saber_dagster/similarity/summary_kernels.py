@@ -138,7 +138,8 @@ def rows_block(
 @njit(nogil=True, cache=True)
 def _grown(array: Any, size: int, least: int) -> Any:
     larger = np.empty(array.size * 2 + least, dtype=array.dtype)
-    larger[:size] = array[:size]
+    for i in range(size):  # a copy of slices would triple the time to compile
+        larger[i] = array[i]
     return larger
 
 
