@@ -14,7 +14,8 @@ may be negative keeps LLVM from vectorizing. ``columns`` is (n_tiles, n_columns,
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from saber_dagster.similarity.kernel import kernel
 
 LEAST_PLANES = 4
 """So many planes are treated at once; more are treated one by one."""
@@ -24,7 +25,7 @@ _PAIRS, _NIBBLES = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
 _BYTES, _SUM = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def set_bits(x: Any) -> Any:
     """The number of set bits of a uint64; LLVM knows the pattern and takes one instruction."""
     x = x - ((x >> _ONE) & _PAIRS)
@@ -33,19 +34,19 @@ def set_bits(x: Any) -> Any:
     return (x * _SUM) >> np.uint64(56)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def lowest_bit(x: Any) -> Any:
     """The position of the lowest set bit of a uint64 that is not 0."""
     return np.int64(set_bits((x & (~x + _ONE)) - _ONE))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _add3(a: Any, b: Any, c: Any) -> Any:
     either = a ^ b
     return either ^ c, (a & b) | (either & c)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _add7(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
     s0, k0 = _add3(a, b, c)
     s1, k1 = _add3(d, e, f)
@@ -54,7 +55,7 @@ def _add7(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
     return ones, twos, fours
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sum_seven(columns: Any, tile: int, which: Any, at: int, planes: Any, n: int) -> None:
     """Set the first four planes to the sum of the seven columns ``which[at:at + 7]``."""
     a, b, c, d, e, f, g = (
@@ -82,7 +83,7 @@ def sum_seven(columns: Any, tile: int, which: Any, at: int, planes: Any, n: int)
         planes[3, w] = 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_seven(
     columns: Any, tile: int, which: Any, at: int, planes: Any, top: int, carry: Any, n: int
 ) -> None:
@@ -121,7 +122,7 @@ def add_seven(
             carry[w] &= old
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_one(planes: Any, slot: Any) -> None:
     """Add 1 to the number of the document at ``slot``."""
     w = slot >> 6
@@ -138,17 +139,19 @@ def add_one(planes: Any, slot: Any) -> None:
         p += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def number_at(planes: Any, top: int, slot: int) -> Any:
     """The number of the document at ``slot``."""
     w, bit = slot >> 6, np.uint64(slot & 63)
     number = np.int64(0)
-    for p in range(top):
+    for p in range(LEAST_PLANES):
+        number |= np.int64((planes[p, w] >> bit) & _ONE) << p
+    for p in range(LEAST_PLANES, top):
         number |= np.int64((planes[p, w] >> bit) & _ONE) << p
     return number
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def at_least(planes: Any, top: int, least: int, start: int, stop: int, found: Any) -> None:
     """Set the bits of ``found[start:stop]`` to whether the numbers are at least ``least``.
 
@@ -174,7 +177,7 @@ def at_least(planes: Any, top: int, least: int, start: int, stop: int, found: An
                 found[w] |= planes[p, w]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count_sixteen(planes: Any, mask: Any, start: int, stop: int, counts: Any, base: int) -> None:
     """Add to ``counts[base + v]``, v from 0 to 15, how many masked documents have low digits v."""
     n = np.zeros(16, dtype=np.int64)
@@ -215,7 +218,7 @@ def _count_sixteen(planes: Any, mask: Any, start: int, stop: int, counts: Any, b
         counts[base + v] += n[v]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_numbers(planes: Any, top: int, mask: Any, start: int, stop: int, counts: Any) -> None:
     """Add to ``counts[v]`` how many documents of the words from start to stop have number v.
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from saber_dagster.similarity.bit_counts import (
     LEAST_PLANES,
@@ -15,9 +14,10 @@ from saber_dagster.similarity.bit_counts import (
     number_at,
     sum_seven,
 )
+from saber_dagster.similarity.kernel import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _planes(words: int) -> int:
     """How many planes hold the numbers up to ``words``."""
     planes = LEAST_PLANES
@@ -26,7 +26,7 @@ def _planes(words: int) -> int:
     return planes
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _most_words(ends: Any, start: int, stop: int) -> int:
     most = 0
     for query in range(start, stop):
@@ -34,7 +34,7 @@ def _most_words(ends: Any, start: int, stop: int) -> int:
     return most
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count_words(
     tile: int, ranks: Any, start: int, stop: int, columns: Any, starts: Any, local: Any,
     which: Any, planes: Any, top: int, carry: Any,
@@ -55,7 +55,7 @@ def _count_words(
             add_one(planes, np.int64(local[j]))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def rows_block(
     first: int, last: int, ends: Any, ranks: Any, size_of: Any, need: Any, columns: Any, starts: Any,
     local: Any, run_starts: Any, run_stops: Any, tile_runs: Any, document: Any,
@@ -87,7 +87,7 @@ def rows_block(
     most = _most_words(ends, first, last)
     planes = np.zeros((_planes(most), n), dtype=np.uint64)
     carry, found = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
-    folded = np.zeros(eighth, dtype=np.uint64)
+    folded, parts = np.zeros(eighth, dtype=np.uint64), np.zeros(n + 1, dtype=np.int64)
     which = np.zeros(most + 7, dtype=np.int64)
     segments = np.zeros(n_tiles * n_queries + 1, dtype=np.int64)
     hits = np.empty(1 << 16, dtype=np.int32)
@@ -121,21 +121,25 @@ def rows_block(
                     | found[w + 4 * eighth] | found[w + 5 * eighth] | found[w + 6 * eighth]
                     | found[w + 7 * eighth]
                 )  # fmt: skip
+            n_parts = 0
             for w in range(eighth):
                 if folded[w]:
-                    for part in range(w, n, eighth):
-                        left = found[part]
-                        while left:
-                            slot = part * 64 + lowest_bit(left)
-                            left &= left - np.uint64(1)
-                            hits[size] = document[tile * n * 64 + slot]
-                            overlaps[size] = number_at(planes, top, slot)
-                            size += 1
+                    for part in range(w, n, eighth):  # without a branch on what is found
+                        parts[n_parts] = part
+                        n_parts += found[part] != 0
+            for i in range(n_parts):
+                left = found[parts[i]]
+                while left:
+                    slot = parts[i] * 64 + lowest_bit(left)
+                    left &= left - np.uint64(1)
+                    hits[size] = document[tile * n * 64 + slot]
+                    overlaps[size] = number_at(planes, top, slot)
+                    size += 1
     segments[n_tiles * n_queries] = size
     return _in_order(segments, n_queries, hits, overlaps, document.size)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _grown(array: Any, size: int, least: int) -> Any:
     larger = np.empty(array.size * 2 + least, dtype=array.dtype)
     for i in range(size):  # a copy of slices would triple the time to compile
@@ -143,7 +147,7 @@ def _grown(array: Any, size: int, least: int) -> Any:
     return larger
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _in_order(segments: Any, n_queries: int, hits: Any, overlaps: Any, n_documents: int) -> Any:
     """Bring what was found tile by tile into rows with ascending columns.
 
@@ -183,7 +187,7 @@ def _in_order(segments: Any, n_queries: int, hits: Any, overlaps: Any, n_documen
     return counts, columns, values
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def histogram_block(
     first: int, last: int, ends: Any, ranks: Any, sizes: Any, columns: Any, starts: Any, local: Any,
     run_sizes: Any, run_starts: Any, run_stops: Any, tile_runs: Any, n_documents: int, out: Any,
@@ -237,7 +241,7 @@ def histogram_block(
                         out[query, 0] -= counts[overlap]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def overlaps_block(
     first: int, last: int, query_ends: Any, query_words: Any, document_ends: Any, document_words: Any,
     n_words: int, pair_ends: Any, pair_documents: Any, out: Any,

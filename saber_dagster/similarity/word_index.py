@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from saber_dagster.similarity.kernel import kernel
 from saber_dagster.similarity.word_sets import WordSets
 
 Ints = npt.NDArray[np.int64]
@@ -102,7 +102,7 @@ def _slots(sizes: Ints, per_size: Ints) -> Ints:
     return slots
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fill(indptr: Any, ranks: Any, slots: Any, columns: Any, starts: Any) -> Any:
     """Set the bits of the columns and make the inverted lists of the other words."""
     n_columns, tile_slots = columns.shape[1] - 1, columns.shape[2] * 64

@@ -62,7 +62,7 @@ def texts(draw: st.DrawFn) -> Texts:
             return set(names[:size])
         return set(rng.choice(names, size, replace=False, p=zipf / zipf.sum()).tolist())
 
-    n_documents = draw(st.sampled_from([0, 1, 2, 63, 64, 65, 511, 512, 513, 600]))
+    n_documents = draw(st.sampled_from([0, 1, 2, 63, 64, 65, 129, 513]))
     documents = [words() for _ in range(n_documents)]
     queries = [documents[i] for i in rng.integers(0, max(n_documents, 1), 4) if documents]
     queries += [words() for _ in range(draw(st.integers(0, 4)))]
@@ -95,7 +95,7 @@ def expected_rows(data: Texts, floor: float) -> list[list[tuple[int, int]]]:
         [
             (position, len(x & y))
             for position, y in enumerate(data.documents)
-            if twins.jaccard(x, y) > 0 and twins.jaccard(x, y) >= floor
+            if (similarity := twins.jaccard(x, y)) > 0 and similarity >= floor
         ]
         for x in data.queries
     ]
@@ -106,7 +106,7 @@ def entries(rows: SparseRows) -> list[list[tuple[int, int]]]:
     return [pairs[rows.indptr[i] : rows.indptr[i + 1]] for i in range(len(rows))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=texts(), floor=floors(), cut=cuts())
 def test_rows_are_the_pairs_that_reach_the_floor(data: Texts, floor: float, cut: dict) -> None:
     queries, documents = data.arrays
@@ -117,7 +117,7 @@ def test_rows_are_the_pairs_that_reach_the_floor(data: Texts, floor: float, cut:
     assert found.values.dtype == (np.uint8 if documents.sizes.max(initial=0) < 256 else np.uint16)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=texts(), bins=st.sampled_from([1, 2, 7, 256, 1000]), cut=cuts())
 def test_histogram_counts_every_document(data: Texts, bins: int, cut: dict) -> None:
     queries, documents = data.arrays
@@ -129,7 +129,7 @@ def test_histogram_counts_every_document(data: Texts, bins: int, cut: dict) -> N
     np.testing.assert_array_equal(found, expected)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=texts(), floor=floors(), seed=st.integers(0, 2**32))
 def test_a_pair_does_not_depend_on_the_others(data: Texts, floor: float, seed: int) -> None:
     queries, documents = data.arrays
@@ -142,7 +142,7 @@ def test_a_pair_does_not_depend_on_the_others(data: Texts, floor: float, seed: i
     assert part == [[(place[d], v) for d, v in whole[i] if d in place] for i in order]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=texts(), seed=st.integers(0, 2**32), threads=st.sampled_from([1, 2]))
 def test_overlaps_of_given_pairs(data: Texts, seed: int, threads: int) -> None:
     queries, documents = data.arrays
