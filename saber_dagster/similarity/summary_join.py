@@ -86,6 +86,9 @@ class SummaryJoin:
     def rows(self, queries: WordSets) -> SparseRows:
         """Find the documents whose similarity is positive and reaches the floor.
 
+        Memory is that of the result, 5 bytes per pair, up to twice, and about 150 MB of tables and
+        scratch for 283,000 documents: give a shard of the queries at a time.
+
         Args:
             queries: word sets over the documents' vocabulary.
 
