@@ -1,7 +1,7 @@
 """The topic kernel gives the value, the decision and the bin of the plain definition for every pair."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -174,6 +174,21 @@ def test_batches_of_every_size_agree_with_the_definition(n_queries: int, longest
         place = np.minimum((values * bins).astype(np.int64), bins - 1)
         expected = [np.bincount(row, weights, minlength=bins) for row in place]
         assert (counts == expected).all()
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("scale", [1e-39, 1e-44, 1e-250])
+def test_contents_may_be_too_small_for_float32(scale: float) -> None:
+    ordinary = large_case(64, 300, 6, seed=9)
+    case = replace(ordinary, content=ordinary.content * scale, epsilon=1e-300)
+    values = case.values()
+    x = TopicSets.of(case.queries)
+    for floor in np.quantile(values[values > 0], [0.0, 0.5, 0.9, 0.99, 1.0]):
+        found = dense(case.join(float(floor)).rows(x), values.shape[1])
+        assert ((found >= 0) == ((values > 0) & (values >= floor))).all()
+    counts = case.join(0.5).histogram(x, np.ones(values.shape[1], dtype=np.int64), 256)
+    place = np.minimum((values * 256).astype(np.int64), 255)
+    assert (counts == [np.bincount(row, minlength=256) for row in place]).all()
 
 
 @pytest.mark.property
