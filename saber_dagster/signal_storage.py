@@ -86,7 +86,7 @@ class SignalRows:
     def version(self, doc_ids: pl.Series, word_counts: npt.NDArray[Any]) -> str:
         """A data version: equal if and only if ids, pairs and both signals are.
 
-        A query without pairs is left out. It hashes bytes, at 1/500 of the time that
+        A query without pairs is left out. It hashes bytes, in 1/50 of the time that
         ``hashing.data_version`` needs for the same pairs as ids and floats.
 
         Args:
@@ -105,14 +105,14 @@ class SignalRows:
             self.queries[lengths > 0],
             lengths[lengths > 0],
         ):
-            state.update(np.ascontiguousarray(part, dtype="<i8"))
+            state.update(np.ascontiguousarray(part, dtype="<i8").data)
         state.update("".join(doc_ids).encode())
         for values, dtype in (
             (self.documents, "<i4"),
             (self.topics, "<u4"),
             (self.overlaps, "<u2"),
         ):
-            state.update(np.ascontiguousarray(values, dtype=dtype))
+            state.update(np.ascontiguousarray(values, dtype=dtype).data)
         return state.hexdigest()
 
 
