@@ -1,0 +1,151 @@
+"""Both signals of all pairs of a corpus: CPU-seconds, memory, bytes, growth: ``make bench-signals``.
+
+Each part runs in a process of its own (``benchmarks/signal_parts.py``) on a synthetic corpus of each
+density, with compiled kernels in a cache that the first part fills. Bars are those for 283,000
+problems; at other sizes a figure has none. ``--quick`` tries everything with 20,000 problems.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.hit_densities import SUMMARY_FLOOR, TOPIC_FLOOR
+from benchmarks.results_file import Row, show, write
+from benchmarks.synthetic_corpus import SHAPES
+
+FULL, QUICK, TINY = 283_000, 20_000, 600
+SHARDS = 40
+"""As many as a home of five domains and eight shards computes one after the other."""
+ROWS_S, ROWS_AND_HISTOGRAMS_S = 120, 300
+PEAK_GB = {"low": 1.0, "high": 2.5}
+STORED_GB = {"high": 2.0}
+TOPIC_TIMES, SUMMARY_TIMES, SCIPY_TIMES = 40, 80, 8
+TOPIC_GROWTH, SUMMARY_GROWTH = 1.6, 2.3
+STEPS = ("prepare", "topic", "summary", "union", "other signal")
+
+Figures = dict[str, float]
+
+
+class Bench:
+    """Runs parts on corpora in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "numba")}
+
+    def run(self, part: str, *options: object) -> Figures:
+        """The figures of one part."""
+        print(f"… {part} {' '.join(map(str, options))}", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", "benchmarks.signal_parts", part, *map(str, options)]
+        done = subprocess.run(
+            command, env=self.environ, stdout=subprocess.PIPE, text=True, check=True
+        )
+        figures: Figures = json.loads(done.stdout)
+        return figures
+
+    def corpus(self, n: int, density: str) -> Path:
+        """The file of a corpus, made once."""
+        path = self.folder / f"{density}-{n}.npz"
+        if not path.exists():
+            self.run("corpus", path, n, density)
+        return path
+
+    def rows(self, n: int, density: str, topic: float, summary: float) -> Figures:
+        """The rows above the floors."""
+        return self.run("rows", self.corpus(n, density), topic, summary, SHARDS)
+
+
+def at_most(name: str, value: float, unit: str, bar: float | None) -> Row:
+    """A figure with a bar where there is one."""
+    return Row(name, value, unit) if bar is None else Row.at_most(name, value, unit, bar)
+
+
+def of_density(bench: Bench, density: str, n: int) -> list[Row]:
+    """The figures of a density."""
+    full = n == FULL
+    smaller = 70_000 if full else n // 4
+    rows = bench.rows(n, density, TOPIC_FLOOR, SUMMARY_FLOOR)
+    before = bench.rows(smaller, density, TOPIC_FLOOR, SUMMARY_FLOOR)
+    histograms = bench.run("histograms", bench.corpus(n, density), SHARDS)
+    plain = bench.run("baselines", bench.corpus(n, density))
+
+    name = f"{density}, {n:,} problems: {{}}".format
+    total = sum(rows[step] for step in STEPS)
+    both = total + histograms["topic"] + histograms["summary"]
+    peak = max(rows["peak"], histograms["peak"]) * 2**20 / 1e9
+    found = [
+        at_most(name("rows of both signals"), total, "CPU-s", ROWS_S if full else None),
+        *(Row(name(f"rows: {step}"), rows[step], "CPU-s") for step in (*STEPS, "store")),
+        at_most(
+            name("rows and full histograms"), both, "CPU-s", ROWS_AND_HISTOGRAMS_S if full else None
+        ),
+        *(
+            Row(name(f"histograms: {signal}"), histograms[signal], "CPU-s")
+            for signal in ("topic", "summary")
+        ),
+        at_most(name("peak memory"), peak, "GB", PEAK_GB[density] if full else None),
+        Row(name("stored pairs"), rows["pairs"], "pairs"),
+        Row(name("stored pairs by all pairs"), rows["pairs"] / n**2, "share"),
+        Row(name("bytes per stored pair"), rows["bytes"] / max(rows["pairs"], 1), "bytes"),
+        at_most(
+            name("stored bytes"),
+            rows["bytes"] / 1e9,
+            "GB",
+            STORED_GB.get(density) if full else None,
+        ),
+    ]
+    # the union makes pairs of problems of the pairs of topic sets, which the loop does not have to do
+    topic_rate = n * n / (rows["topic"] + rows["union"])
+    summary_rate = n * n / rows["summary"]
+    for what, rate, baseline, times in (
+        ("topic against plain loop", topic_rate, plain["topic"], TOPIC_TIMES),
+        ("summary against plain loop", summary_rate, plain["summary"], SUMMARY_TIMES),
+        ("summary against SciPy", summary_rate, plain["scipy"], SCIPY_TIMES),
+    ):
+        bar = times * baseline if full else None
+        found.append(Row.at_least(name(what), rate, "pairs/s", bar, baseline))
+    for signal, most in (("topic", TOPIC_GROWTH), ("summary", SUMMARY_GROWTH)):
+        exponent = math.log(rows[signal] / before[signal]) / math.log(n / smaller)
+        found.append(
+            at_most(
+                name(f"{signal} growth from {smaller:,}"),
+                exponent,
+                "exponent",
+                most if full else None,
+            )
+        )
+    compared = f"mismatches with plain loops in {plain['compared']:.3g} pairs"
+    found.append(Row.at_most(name(compared), plain["mismatches"], "pairs", 0))
+    found.append(
+        Row.at_most(name("mismatches with twins in 5,000 pairs"), plain["twins"], "pairs", 0)
+    )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=FULL, help="number of problems")
+    parser.add_argument("--density", choices=[*SHAPES, "all"], default="all")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} problems; writes no file")
+    options = parser.parse_args()
+    n = QUICK if options.quick else options.n
+    densities = list(SHAPES) if options.density == "all" else [options.density]
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        compiled = bench.run("compile_all", bench.corpus(TINY, "low"))["seconds"]
+        rows = [Row("compile all kernels, once per machine", compiled, "CPU-s")]
+        for density in densities:
+            rows += of_density(bench, density, n)
+    if n == FULL and densities == list(SHAPES):
+        write("signals", rows)
+    else:
+        show(rows)
+
+
+if __name__ == "__main__":
+    main()
