@@ -55,8 +55,8 @@ class Shape:
 
 
 SHAPES = {
-    "low": Shape((0.18, 0.24, 0.22, 0.15, 0.1, 0.06, 0.03, 0.02), 27.0, 0.1, 0.2, 0.545, 0.25),
-    "high": Shape((0.45, 0.28, 0.15, 0.07, 0.03, 0.01, 0.006, 0.004), 4.0, 0.52, 0.2, 0.785, 0.1),
+    "low": Shape((0.18, 0.24, 0.22, 0.15, 0.1, 0.06, 0.03, 0.02), 27.0, 0.1, 0.2, 0.52, 0.25),
+    "high": Shape((0.45, 0.28, 0.15, 0.07, 0.03, 0.01, 0.006, 0.004), 4.0, 0.52, 0.2, 0.77, 0.1),
 }
 """``low``: about 1.4e-4 of the pairs are hits of each signal at the paper's thresholds. ``high``:
 2e-3, as on real problems with a simple tagger; two thirds of the topic hits have equal sets."""
@@ -165,8 +165,8 @@ class _Tables:
         companions = np.concatenate([start[near] + inside.astype(np.int64), far], axis=1)
         self.companions = rng.permuted(companions, axis=1)
         self.companion_ranks = zipf(_COMPANIONS, 1.5, 0.0)
-        self.vocabulary = zipf(VOCABULARY, 1.0, 20.0)
-        flatter = zipf(VOCABULARY, 0.7, 20.0)
+        self.vocabulary = zipf(VOCABULARY, 1.0, 5.0)
+        flatter = zipf(VOCABULARY, 0.8, 5.0)
         self.own = np.searchsorted(flatter, rng.random((n, _OWN_WORDS)))
         for node in np.argsort(tree.depth, kind="stable")[LEVELS[0] :]:
             shared = rng.random(_OWN_WORDS) < 0.4  # a topic shares words with the one above it
