@@ -112,9 +112,8 @@ def _lists(ends: Ints, values: npt.NDArray[np.int32]) -> list[list[int]]:
 def make_ontology(seed: int = 0) -> OntologyTree:
     """A tree of about 17,000 topics; some parents have many children."""
     rng = np.random.default_rng([seed, 0])
-    level = [f"{i:03}" for i in range(LEVELS[0])]
+    level = nodes = [f"{i:03}" for i in range(LEVELS[0])]
     domain = [*DOMAINS, DOMAINS[1], DOMAINS[1], None]
-    nodes = list(level)
     for size in LEVELS[1:]:
         top = len(level) == LEVELS[0]
         weights = np.ones(len(level)) if top else rng.exponential(size=len(level))
@@ -124,8 +123,7 @@ def make_ontology(seed: int = 0) -> OntologyTree:
         for parent in parents.tolist():
             born[parent] = born.get(parent, 0) + 1
             below.append(f"{level[parent]}/{born[parent]:03}")
-        nodes += below
-        level = below
+        nodes, level = nodes + below, below
     columns = {
         "node_id": nodes,
         "path": [node.replace("/", " > ") for node in nodes],
