@@ -19,7 +19,7 @@ from saber_dagster.cli.common import (
     MapOption,
     console,
     current_home,
-    money_of_tokens,
+    money,
     parse_mapping,
     print_json,
 )
@@ -159,7 +159,7 @@ def _cost_table(report: "BuildReport") -> Table:
         calls = (cost.calls_asked, cost.calls_made) if cost.calls_asked else ()
         numbers = [f"{n:,}" for n in (cost.rows, *calls)]
         if priced and cost.calls_asked:
-            numbers.append(money_of_tokens(cost.price_usd, cost.tokens))
+            numbers.append(money(cost.price_usd, cost.tokens))
         table.add_row(escape(name), str(runs), f"{cost.seconds:.1f}", f"{peak:,.0f}", *numbers)
     return table
 

@@ -104,22 +104,19 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def money(usd: float) -> str:
-    """US dollars for a table: cents, or four decimals below a dollar."""
-    return f"{usd:,.2f}" if usd >= 1 or usd == 0 else f"{usd:.4f}"
-
-
-def money_of_tokens(usd: float, tokens: int, places: int | None = None) -> str:
-    """US dollars that tokens cost; ``?`` where tokens were taken and no price is known.
+def money(usd: float, taken: int = 0, places: int | None = None) -> str:
+    """US dollars; ``?`` where tokens or calls were taken and no price is known.
 
     Args:
         usd: the sum of the prices.
-        tokens: all that were taken.
-        places: decimals; those of :func:`money` by default.
+        taken: tokens or calls that should have a price.
+        places: decimals; by default cents, or four decimals below a dollar.
     """
-    if tokens and not usd:
+    if taken and not usd:
         return "?"
-    return money(usd) if places is None else f"{usd:,.{places}f}"
+    if places is None:
+        places = 2 if usd >= 1 or usd == 0 else 4
+    return f"{usd:,.{places}f}"
 
 
 def parse_mapping(pairs: Sequence[str] | None, option: str = "--map") -> dict[str, str]:

@@ -88,9 +88,7 @@ def _table(title: str, by: By, rows: list[dict[str, Any]], total: dict[str, Any]
 def _cell(name: str, row: dict[str, Any]) -> str:
     value = row[name]
     if name == "price_usd":
-        if not value and row["unpriced"]:
-            return "?"
-        return money(value)
+        return money(value, row["unpriced"])
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import typer
 from rich.table import Table
 
-from saber_dagster.cli.common import JsonOption, console, current_home, money_of_tokens, print_json
+from saber_dagster.cli.common import JsonOption, console, current_home, money, print_json
 from saber_dagster.errors import SaberError
 from saber_dagster.ledger import Ledger
 
@@ -67,7 +67,7 @@ def stats(as_json: JsonOption = False) -> None:
             **row,
             "cut": row["truncated_input"],
             "tokens": (tokens := row["prompt_tokens"] + row["completion_tokens"]),
-            "usd": money_of_tokens(row["price_usd"], tokens),
+            "usd": money(row["price_usd"], tokens),
         }
         for row in rows
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from saber_dagster.cli.common import money_of_tokens
+from saber_dagster.cli.common import money
 from saber_dagster.cli.cost import moment
 
 _SHORT = 300
@@ -121,7 +121,7 @@ def _call(key: str, call: Mapping[str, Any], full: bool) -> Iterator[str]:
     yield (
         f"  cost       {call['prompt_tokens']} + {call['completion_tokens']} tokens"
         f" ({call['reasoning_tokens']} reasoning, {call['cached_tokens']} cached),"
-        f" ${money_of_tokens(call['price'], _tokens(call), 6)},"
+        f" ${money(call['price'], _tokens(call), 6)},"
         f" {call['latency']:.2f} s, paid {call['paid']}×, {moment(call['created'])} UTC"
     )
     yield f"  run        {_run(call['run'])}"
@@ -151,7 +151,7 @@ def _summary(calls: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     price, tokens = sum(call["price"] for call in found), sum(map(_tokens, found))
     yield (
         f"calls      {len(calls)}: {verified} verified, {len(found) - verified} not,"
-        f" {len(calls) - len(found)} missing in the ledger; ${money_of_tokens(price, tokens, 4)}"
+        f" {len(calls) - len(found)} missing in the ledger; ${money(price, tokens, 4)}"
     )
 
 

@@ -56,9 +56,8 @@ def _add7(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
 
 
 @kernel
-def sum_seven(columns: Any, tile: int, which: Any, at: int, planes: Any, n: int) -> None:
-    """Set the first four planes to the sum of the seven columns ``which[at:at + 7]``."""
-    a, b, c, d, e, f, g = (
+def _seven(which: Any, at: int) -> Any:
+    return (
         which[at],
         which[at + 1],
         which[at + 2],
@@ -67,16 +66,28 @@ def sum_seven(columns: Any, tile: int, which: Any, at: int, planes: Any, n: int)
         which[at + 5],
         which[at + 6],
     )
+
+
+@kernel
+def _sum_of(columns: Any, tile: int, seven: Any, w: int) -> Any:
+    a, b, c, d, e, f, g = seven
+    return _add7(
+        columns[tile, a, w],
+        columns[tile, b, w],
+        columns[tile, c, w],
+        columns[tile, d, w],
+        columns[tile, e, w],
+        columns[tile, f, w],
+        columns[tile, g, w],
+    )
+
+
+@kernel
+def sum_seven(columns: Any, tile: int, which: Any, at: int, planes: Any, n: int) -> None:
+    """Set the first four planes to the sum of the seven columns ``which[at:at + 7]``."""
+    seven = _seven(which, at)
     for w in range(n):
-        ones, twos, fours = _add7(
-            columns[tile, a, w],
-            columns[tile, b, w],
-            columns[tile, c, w],
-            columns[tile, d, w],
-            columns[tile, e, w],
-            columns[tile, f, w],
-            columns[tile, g, w],
-        )
+        ones, twos, fours = _sum_of(columns, tile, seven, w)
         planes[0, w] = ones
         planes[1, w] = twos
         planes[2, w] = fours
@@ -88,25 +99,9 @@ def add_seven(
     columns: Any, tile: int, which: Any, at: int, planes: Any, top: int, carry: Any, n: int
 ) -> None:
     """Add the seven columns ``which[at:at + 7]`` to ``top`` planes; ``carry`` is (n,) scratch."""
-    a, b, c, d, e, f, g = (
-        which[at],
-        which[at + 1],
-        which[at + 2],
-        which[at + 3],
-        which[at + 4],
-        which[at + 5],
-        which[at + 6],
-    )
+    seven = _seven(which, at)
     for w in range(n):
-        ones, twos, fours = _add7(
-            columns[tile, a, w],
-            columns[tile, b, w],
-            columns[tile, c, w],
-            columns[tile, d, w],
-            columns[tile, e, w],
-            columns[tile, f, w],
-            columns[tile, g, w],
-        )
+        ones, twos, fours = _sum_of(columns, tile, seven, w)
         p0, p1, p2, p3 = planes[0, w], planes[1, w], planes[2, w], planes[3, w]
         planes[0, w] = p0 ^ ones
         sum1, k1 = _add3(p1, twos, p0 & ones)

@@ -128,13 +128,18 @@ def at_least(typing: Any, x: Any, bound: Any) -> Any:
     return types.uint64(x, bound), code
 
 
+def _any(builder: Any, lanes: Any) -> Any:
+    """Whether one of the lanes, of a bit each, is set."""
+    bits = ir.IntType(LANES)
+    return builder.icmp_unsigned("!=", builder.bitcast(lanes, bits), bits(0))
+
+
 @_operation
 def any_equal(typing: Any, x: Any, y: Any) -> Any:
     """Whether a lane of x, int32, equals that of y."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        mask = builder.bitcast(builder.icmp_signed("==", *args), ir.IntType(LANES))
-        return builder.icmp_unsigned("!=", mask, ir.IntType(LANES)(0))
+        return _any(builder, builder.icmp_signed("==", *args))
 
     return types.boolean(x, y), code
 
@@ -144,8 +149,7 @@ def any_larger(typing: Any, x: Any, y: Any) -> Any:
     """Whether a lane of x, float32, is larger than that of y."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        mask = builder.bitcast(builder.fcmp_ordered(">", *args), ir.IntType(LANES))
-        return builder.icmp_unsigned("!=", mask, ir.IntType(LANES)(0))
+        return _any(builder, builder.fcmp_ordered(">", *args))
 
     return types.boolean(x, y), code
 

@@ -103,10 +103,8 @@ class SummaryJoin:
 
         def task(start: int, stop: int) -> tuple[Ints, npt.NDArray[np.int32], npt.NDArray[Any]]:
             found: tuple[Ints, npt.NDArray[np.int32], npt.NDArray[Any]] = rows_block(
-                start, stop, ends, ranks, size_of, need, index.columns, index.starts, index.local,
-                index.run_starts, index.run_stops, index.tile_runs, index.document,
-                np.empty(0, dtype=dtype),
-            )  # fmt: skip
+                start, stop, ends, ranks, size_of, need, index, np.empty(0, dtype=dtype)
+            )
             return found
 
         parts = in_blocks(len(queries), self._block, task, self._threads)
@@ -142,11 +140,7 @@ class SummaryJoin:
         out = np.empty((len(queries), bins), dtype=np.int64)
 
         def task(start: int, stop: int) -> None:
-            histogram_block(
-                start, stop, ends, ranks, sizes, index.columns, index.starts, index.local,
-                index.run_sizes, index.run_starts, index.run_stops, index.tile_runs,
-                len(self.documents), out,
-            )  # fmt: skip
+            histogram_block(start, stop, ends, ranks, sizes, index, len(self.documents), out)
 
         in_blocks(len(queries), self._block, task, self._threads)
         return out

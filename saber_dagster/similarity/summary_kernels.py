@@ -36,10 +36,11 @@ def _most_words(ends: Any, start: int, stop: int) -> int:
 
 @kernel
 def _count_words(
-    tile: int, ranks: Any, start: int, stop: int, columns: Any, starts: Any, local: Any,
-    which: Any, planes: Any, top: int, carry: Any,
+    tile: int, ranks: Any, start: int, stop: int, index: Any, which: Any, planes: Any, top: int,
+    carry: Any,
 ) -> None:  # fmt: skip
     """Set the planes to how many of a query's words each document of a tile has."""
+    columns, starts, local = index.columns, index.starts, index.local
     n, empty = columns.shape[2], columns.shape[1] - 1
     frequent = 0
     while start + frequent < stop and ranks[start + frequent] < empty:
@@ -57,10 +58,8 @@ def _count_words(
 
 @kernel
 def rows_block(
-    first: int, last: int, ends: Any, ranks: Any, size_of: Any, need: Any, columns: Any, starts: Any,
-    local: Any, run_starts: Any, run_stops: Any, tile_runs: Any, document: Any,
-    values: Any,
-) -> Any:  # fmt: skip
+    first: int, last: int, ends: Any, ranks: Any, size_of: Any, need: Any, index: Any, values: Any
+) -> Any:
     """Find the rows of the queries from first to last.
 
     Args:
@@ -70,19 +69,15 @@ def rows_block(
         ranks: the words of each query that documents have, by rank.
         size_of: (n_queries,) which row of ``need`` is the query's.
         need: (n_query_sizes, n_runs) the least overlap that counts; 0 if none does.
-        columns: and all that follow: see :class:`WordIndex`.
-        starts: where inverted lists begin.
-        local: their documents.
-        run_starts: first word of a run.
-        run_stops: word after its last.
-        tile_runs: where the runs of a tile begin.
-        document: the document of a slot.
+        index: of the documents.
         values: an empty array of the type of the overlaps.
 
     Returns:
         The length of each row, and the columns, ascending, and overlaps of one row after the other.
     """
-    n_tiles, n, n_queries = columns.shape[0], columns.shape[2], last - first
+    n_tiles, n, n_queries = index.columns.shape[0], index.columns.shape[2], last - first
+    tile_runs, run_starts, run_stops = index.tile_runs, index.run_starts, index.run_stops
+    document = index.document
     eighth = n // 8
     most = _most_words(ends, first, last)
     planes = np.zeros((_planes(most), n), dtype=np.uint64)
@@ -104,9 +99,8 @@ def rows_block(
                 continue
             top = _planes(words)
             _count_words(
-                tile, ranks, ends[query], ends[query + 1], columns, starts, local, which, planes,
-                top, carry,
-            )  # fmt: skip
+                tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry
+            )
             found[:] = 0
             for run in range(tile_runs[tile], tile_runs[tile + 1]):
                 least = need[size_of[query], run]
@@ -189,9 +183,8 @@ def _in_order(segments: Any, n_queries: int, hits: Any, overlaps: Any, n_documen
 
 @kernel
 def histogram_block(
-    first: int, last: int, ends: Any, ranks: Any, sizes: Any, columns: Any, starts: Any, local: Any,
-    run_sizes: Any, run_starts: Any, run_stops: Any, tile_runs: Any, n_documents: int, out: Any,
-) -> None:  # fmt: skip
+    first: int, last: int, ends: Any, ranks: Any, sizes: Any, index: Any, n_documents: int, out: Any
+) -> None:
     """Count the documents by similarity with the queries from first to last.
 
     Args:
@@ -200,17 +193,13 @@ def histogram_block(
         ends: (n_queries + 1,) where the queries' words begin in ``ranks``.
         ranks: the words of each query that documents have, by rank.
         sizes: (n_queries,) the sizes of their word sets.
-        columns: and all that follow: see :class:`WordIndex`.
-        starts: where inverted lists begin.
-        local: their documents.
-        run_sizes: the size of word sets in a run.
-        run_starts: first word of a run.
-        run_stops: word after its last.
-        tile_runs: where the runs of a tile begin.
+        index: of the documents.
         n_documents: how many documents there are.
         out: (n_queries, n_bins) int64, written.
     """
-    n_tiles, n, bins = columns.shape[0], columns.shape[2], out.shape[1]
+    n_tiles, n, bins = index.columns.shape[0], index.columns.shape[2], out.shape[1]
+    tile_runs, run_starts, run_stops = index.tile_runs, index.run_starts, index.run_stops
+    run_sizes = index.run_sizes
     most = _most_words(ends, first, last)
     planes = np.zeros((_planes(most), n), dtype=np.uint64)
     carry, mask = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
@@ -225,9 +214,8 @@ def histogram_block(
                 continue
             top = _planes(words)
             _count_words(
-                tile, ranks, ends[query], ends[query + 1], columns, starts, local, which, planes,
-                top, carry,
-            )  # fmt: skip
+                tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry
+            )
             used = (words | 15) + 1
             for run in range(tile_runs[tile], tile_runs[tile + 1]):
                 counts[:used] = 0

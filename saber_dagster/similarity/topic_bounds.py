@@ -43,6 +43,16 @@ class Batch(NamedTuple):
 
 
 @kernel
+def longest_set(starts: Ints, order: Ints, queries: SetRows) -> int:
+    """The most topics of a query in any batch; at least 1. All of a batch have equally many."""
+    longest = 1
+    for b in range(starts.size - 1):
+        query = order[starts[b]]
+        longest = max(longest, queries.indptr[query + 1] - queries.indptr[query])
+    return longest
+
+
+@kernel
 def empty_batch(m: int, depths: int) -> Batch:
     """Room for batches of queries with up to m topics."""
     n = m * LANES

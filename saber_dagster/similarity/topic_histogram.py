@@ -18,6 +18,7 @@ from saber_dagster.similarity.topic_bounds import (
     empty_batch,
     exact_totals,
     load_batch,
+    longest_set,
     slot_similarity,
 )
 from saber_dagster.similarity.topic_exact import Int32s, Nodes, SetRows, round_to_units
@@ -106,10 +107,7 @@ def histogram(
     """
     bins = counts.shape[1]
     k_max = groups.size[-1] if groups.size.size else 1
-    m_max = 1
-    for b in range(starts.size - 1):
-        query = order[starts[b]]
-        m_max = max(m_max, queries.indptr[query + 1] - queries.indptr[query])
+    m_max = longest_set(starts, order, queries)
     batch = empty_batch(m_max, nodes.chains.shape[1])
     table = np.empty(bounds.depth.size * (m_max + 1) * LANES, np.float32)
     made = np.full(bounds.depth.size, -1, np.int32)

@@ -12,6 +12,7 @@ from saber_dagster.similarity.topic_bounds import (
     exact_totals,
     fill_row,
     load_batch,
+    longest_set,
     one_way_bound,
     two_way_bound,
 )
@@ -102,10 +103,7 @@ def search(
     while documents.indptr.size - 1 > 1 << doc_bits:
         doc_bits += 1
     k_max = groups.size[-1] if groups.size.size else 1
-    m_max = 1
-    for b in range(starts.size - 1):
-        query = order[starts[b]]
-        m_max = max(m_max, queries.indptr[query + 1] - queries.indptr[query])
+    m_max = longest_set(starts, order, queries)
     batch = empty_batch(m_max, nodes.chains.shape[1])
     best = aligned_units(bounds.depth.size * LANES)
     planes = aligned_units(bounds.n_topics * m_max * LANES)

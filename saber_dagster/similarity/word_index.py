@@ -1,7 +1,6 @@
 """Documents by word: bit columns of the frequent words, inverted lists of the others, in tiles."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +11,8 @@ from saber_dagster.similarity.word_sets import WordSets
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class WordIndex:
-    """The inverted lists of some documents, cut into tiles that fit the cache.
+class WordIndex(NamedTuple):
+    """The inverted lists of some documents, cut into tiles that fit the cache; kernels take it whole.
 
     A document has a slot. Slots are ordered by the size of the word set, then by document; each size
     starts at a multiple of 64, so that a word of 64 bits never mixes two sizes. A tile is
