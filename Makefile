@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test test-data test-slow test-vllm lint type format check-data bench-engine bench-engine-llm bench-llm bench-signals bench-stages lock clean
+.PHONY: help demo ui test test-data test-slow test-vllm lint type format check-data bench-engine bench-engine-llm bench-llm bench-short-triples bench-signals bench-stages lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,9 @@ bench-llm: $(VENV)/base.done ## Measure throughput, memory and size of engines a
 
 demo-llm: $(VENV)/dev.done ## Let a small LLM judge a small benchmark (SABER_TEST_GGUF), about 45 minutes
 	$(BIN)/python -m benchmarks.demo_llm
+
+bench-short-triples: $(VENV)/dev.done ## Let a small LLM judge 20 short triples (SABER_TEST_GGUF), about 8 minutes
+	$(BIN)/python -m benchmarks.short_triples
 
 bench-signals: $(VENV)/base.done ## Measure both signals of all pairs of 283,000 synthetic problems
 	$(BIN)/python -m benchmarks.signals
