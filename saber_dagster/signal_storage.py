@@ -58,6 +58,17 @@ class SignalRows:
         """The number of pairs."""
         return self.documents.size
 
+    def take(self, first: int, last: int) -> "SignalRows":
+        """The pairs of the queries from the ``first`` to the ``last`` (without), as they are listed."""
+        start, stop = self.indptr[first], self.indptr[last]
+        return SignalRows(
+            self.queries[first:last],
+            self.indptr[first : last + 1] - start,
+            self.documents[start:stop],
+            self.topics[start:stop],
+            self.overlaps[start:stop],
+        )
+
     def query_of(self) -> npt.NDArray[np.int32]:
         """(n_pairs,) the position of each pair's query."""
         return np.repeat(self.queries, np.diff(self.indptr))
@@ -175,24 +186,3 @@ def decode(frame: pl.DataFrame, n_problems: int) -> SignalRows:
             " Materialize signal_shards again: the corpus has changed since, or a file is damaged"
         )
     return SignalRows(queries.astype(np.int32), indptr, documents.view(np.int32), topics, overlaps)
-
-
-def to_pairs(rows: SignalRows, doc_ids: pl.Series, word_counts: npt.NDArray[Any]) -> pl.DataFrame:
-    """The pairs by their ids, with both signals as numbers in [0, 1].
-
-    Args:
-        rows: the pairs.
-        doc_ids: the ids of ``problem_index``, in its order.
-        word_counts: (n_problems,) sizes of its word sets.
-
-    Returns:
-        Columns query_id, doc_id, topic, summary; rows in the order of the pairs.
-    """
-    return pl.DataFrame(
-        {
-            "query_id": doc_ids.gather(rows.query_of()),
-            "doc_id": doc_ids.gather(rows.documents),
-            "topic": rows.topic(),
-            "summary": rows.summary(word_counts),
-        }
-    )

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saber_dagster.errors import SaberError
-from saber_dagster.signal_storage import SCHEMA, SignalRows, decode, encode, to_pairs
+from saber_dagster.signal_pairs import SignalShards, with_ids
+from saber_dagster.signal_storage import SCHEMA, SignalRows, decode, encode
 from saber_dagster.similarity import twins
 
 Pairs = dict[int, dict[int, tuple[int, int]]]
@@ -66,20 +67,30 @@ def test_what_is_read_is_what_was_stored(pairs: Pairs) -> None:
 @given(
     st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=8),
     st.lists(st.integers(0, 10**9), min_size=64, max_size=64),
+    st.integers(1, 80),
 )
-def test_signals_are_those_of_the_twins(word_sets: list[set[int]], units: list[int]) -> None:
+def test_signals_are_those_of_the_twins(
+    word_sets: list[set[int]], units: list[int], most: int
+) -> None:
     pairs = {
         x: {y: (units[8 * x + y], len(word_sets[x] & word_sets[y])) for y in range(len(word_sets))}
         for x in range(len(word_sets))
     }
-    rows = decode(encode(rows_of(pairs)), len(word_sets))
-    ids = pl.Series([f"d{i}" for i in range(len(word_sets))])
-    counts = np.array([len(words) for words in word_sets], dtype=np.uint8)
+    index = pl.DataFrame(
+        {
+            "doc_id": [f"d{i}" for i in range(len(word_sets))],
+            "words": [list(map(str, words)) for words in word_sets],
+        }
+    )
+    shards = SignalShards([encode(rows_of(pairs))], index, most)
     expected = [
         (f"d{x}", f"d{y}", round(units[8 * x + y] / 1e9, 9), twins.jaccard(*map(list, (a, b))))
         for (x, a), (y, b) in itertools.product(enumerate(word_sets), repeat=2)
     ]
-    assert to_pairs(rows, ids, counts).rows() == expected
+    for _ in range(2):
+        parts = [with_ids(part, index["doc_id"]) for part in shards]
+        assert [row for part in parts for row in part.rows()] == expected
+        assert len(parts) == -(-len(word_sets) // max(most // len(word_sets), 1))
 
 
 def test_the_version_follows_ids_pairs_and_signals_alone() -> None:
