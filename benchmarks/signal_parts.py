@@ -23,7 +23,7 @@ from saber_dagster.ontology import OntologyTree
 from saber_dagster.signal_storage import SignalRows, encode
 from saber_dagster.similarity import twins
 from saber_dagster.similarity.pair_union import unite
-from saber_dagster.similarity.summary_join import SummaryJoin, overlaps
+from saber_dagster.similarity.summary_join import SummaryJoin
 from saber_dagster.similarity.topic import TopicSets, ancestor_table
 from saber_dagster.similarity.topic_join import TopicJoin
 from saber_dagster.similarity.word_sets import WordSets
@@ -115,7 +115,7 @@ def join(problems: Problems, queries: np.ndarray[Any, Any]) -> SignalRows:
             topic, sets.set_of, problems.sets.set_of, summary, clusters[queries], clusters
         )
     with timed("other signal"):
-        counts = overlaps(words, problems.words, pairs)
+        counts = problems.summary_join.overlaps(words, pairs)
         missing = pairs.values == 0
         before = np.concatenate([[0], np.cumsum(missing)])[pairs.indptr]
         columns = problems.sets.set_of[pairs.columns[missing]].astype(np.int32)

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from saber_dagster.similarity.blocks import in_blocks
+from saber_dagster.similarity.pair_overlaps import FEW, MOST_PAIRS, overlaps_block
 from saber_dagster.similarity.sparse_rows import SparseRows
-from saber_dagster.similarity.summary_kernels import histogram_block, overlaps_block, rows_block
+from saber_dagster.similarity.summary_kernels import histogram_block, rows_block
 from saber_dagster.similarity.word_index import WordIndex
 from saber_dagster.similarity.word_sets import WordSets
 
@@ -58,6 +59,8 @@ class SummaryJoin:
         tile_words: words of 64 documents in a tile, a multiple of 8 up to 1,024.
         columns: so many of the most frequent words have a bit column.
         block: queries per task.
+        few: so many pairs of a query in a tile are compared word by word by :meth:`overlaps`.
+        most_pairs: so many pairs are sorted by tile at once there, if no query has more.
 
     Raises:
         ValueError: a number is out of range.
@@ -74,6 +77,8 @@ class SummaryJoin:
         tile_words: int = TILE_WORDS,
         columns: int = COLUMNS,
         block: int = BLOCK,
+        few: int = FEW,
+        most_pairs: int = MOST_PAIRS,
     ) -> None:
         if not floor >= 0:
             raise ValueError(f"the floor of the summary similarity is {floor}, not 0 or more")
@@ -82,6 +87,7 @@ class SummaryJoin:
         self.documents, self.floor = documents, floor
         self._index = WordIndex.of(documents, tile_words, columns)
         self._threads, self._block = threads, block
+        self._few, self._most_pairs = few, most_pairs
 
     def rows(self, queries: WordSets) -> SparseRows:
         """Find the documents whose similarity is positive and reaches the floor.
@@ -121,6 +127,39 @@ class SummaryJoin:
             end -= part_columns.size
         return SparseRows(indptr, columns, values)
 
+    def overlaps(self, queries: WordSets, pairs: SparseRows) -> npt.NDArray[Any]:
+        """Count the common words of given pairs, such as those that the other signal has found.
+
+        Memory is that of the result, and about 15 MB of scratch per thread.
+
+        Args:
+            queries: word sets over the documents' vocabulary.
+            pairs: a row per query, positions of documents in any order; its values are not read.
+
+        Returns:
+            (n_pairs,) of the type of the values of :meth:`rows`.
+
+        Raises:
+            ValueError: the pairs are not of these queries and documents.
+        """
+        documents, columns = self.documents, pairs.columns
+        if len(pairs) != len(queries) or pairs.indptr[-1] != columns.size:
+            raise ValueError(f"pairs have {len(pairs)} rows, and there are {len(queries)} queries")
+        if columns.size and not 0 <= columns.min() <= columns.max() < len(documents):
+            raise ValueError(f"pairs name a document beyond the {len(documents)} there are")
+        ends, ranks = self._ranked(queries)
+        out = np.empty(columns.size, dtype=_overlap_type(documents))
+
+        def task(start: int, stop: int) -> None:
+            overlaps_block(
+                start, stop, ends, ranks, self._index, (queries.indptr, queries.words),
+                (documents.indptr, documents.words), (pairs.indptr, columns), self._few,
+                self._most_pairs, out,
+            )  # fmt: skip
+
+        in_blocks(len(queries), self._block, task, self._threads)
+        return out
+
     def histogram(self, queries: WordSets, bins: int) -> Ints:
         """Count all documents by their similarity with each query.
 
@@ -153,41 +192,6 @@ class SummaryJoin:
         ranks = ranks[ranks >= 0]
         ranks = ranks[np.lexsort((ranks, rows))]
         return np.searchsorted(rows, np.arange(len(queries) + 1)), ranks
-
-
-def overlaps(
-    queries: WordSets, documents: WordSets, pairs: SparseRows, threads: int | None = None
-) -> npt.NDArray[Any]:
-    """The number of common words of given pairs, for those that the other signal has found.
-
-    Args:
-        queries: word sets.
-        documents: word sets over the same vocabulary.
-        pairs: a row per query, positions of documents; its values are not read.
-        threads: see :func:`in_blocks`.
-
-    Returns:
-        (n_pairs,) of the type of the values of :meth:`SummaryJoin.rows`.
-
-    Raises:
-        ValueError: the pairs are not of these queries and documents.
-    """
-    _check_vocabulary(queries, documents)
-    columns = pairs.columns
-    if len(pairs) != len(queries) or pairs.indptr[-1] != columns.size:
-        raise ValueError(f"pairs have {len(pairs)} rows, and there are {len(queries)} queries")
-    if columns.size and not 0 <= columns.min() <= columns.max() < len(documents):
-        raise ValueError(f"pairs name a document beyond the {len(documents)} there are")
-    out = np.empty(columns.size, dtype=_overlap_type(documents))
-
-    def task(start: int, stop: int) -> None:
-        overlaps_block(
-            start, stop, queries.indptr, queries.words, documents.indptr, documents.words,
-            documents.n_words, pairs.indptr, columns, out,
-        )  # fmt: skip
-
-    in_blocks(len(queries), BLOCK, task, threads)
-    return out
 
 
 def _overlap_type(documents: WordSets) -> npt.DTypeLike:

@@ -18,7 +18,7 @@ from saber_dagster.similarity.kernel import kernel
 
 
 @kernel
-def _planes(words: int) -> int:
+def planes_for(words: int) -> int:
     """How many planes hold the numbers up to ``words``."""
     planes = LEAST_PLANES
     while words >> planes:
@@ -27,7 +27,8 @@ def _planes(words: int) -> int:
 
 
 @kernel
-def _most_words(ends: Any, start: int, stop: int) -> int:
+def most_words(ends: Any, start: int, stop: int) -> int:
+    """How many words the longest of some queries has."""
     most = 0
     for query in range(start, stop):
         most = max(most, ends[query + 1] - ends[query])
@@ -35,7 +36,7 @@ def _most_words(ends: Any, start: int, stop: int) -> int:
 
 
 @kernel
-def _count_words(
+def count_words(
     tile: int, ranks: Any, start: int, stop: int, index: Any, which: Any, planes: Any, top: int,
     carry: Any,
 ) -> None:  # fmt: skip
@@ -79,8 +80,8 @@ def rows_block(
     tile_runs, run_starts, run_stops = index.tile_runs, index.run_starts, index.run_stops
     document = index.document
     eighth = n // 8
-    most = _most_words(ends, first, last)
-    planes = np.zeros((_planes(most), n), dtype=np.uint64)
+    most = most_words(ends, first, last)
+    planes = np.zeros((planes_for(most), n), dtype=np.uint64)
     carry, found = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
     folded, parts = np.zeros(eighth, dtype=np.uint64), np.zeros(n + 1, dtype=np.int64)
     which = np.zeros(most + 7, dtype=np.int64)
@@ -97,8 +98,8 @@ def rows_block(
                 feasible |= 0 < need[size_of[query], run] <= words
             if not feasible:
                 continue
-            top = _planes(words)
-            _count_words(
+            top = planes_for(words)
+            count_words(
                 tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry
             )
             found[:] = 0
@@ -200,8 +201,8 @@ def histogram_block(
     n_tiles, n, bins = index.columns.shape[0], index.columns.shape[2], out.shape[1]
     tile_runs, run_starts, run_stops = index.tile_runs, index.run_starts, index.run_stops
     run_sizes = index.run_sizes
-    most = _most_words(ends, first, last)
-    planes = np.zeros((_planes(most), n), dtype=np.uint64)
+    most = most_words(ends, first, last)
+    planes = np.zeros((planes_for(most), n), dtype=np.uint64)
     carry, mask = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.uint64)
     which = np.zeros(most + 7, dtype=np.int64)
     counts = np.zeros((most | 15) + 1, dtype=np.int64)
@@ -212,8 +213,8 @@ def histogram_block(
             words = ends[query + 1] - ends[query]
             if words == 0:
                 continue
-            top = _planes(words)
-            _count_words(
+            top = planes_for(words)
+            count_words(
                 tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry
             )
             used = (words | 15) + 1
@@ -227,23 +228,3 @@ def histogram_block(
                         place = min(int(similarity * bins), bins - 1)
                         out[query, place] += counts[overlap]
                         out[query, 0] -= counts[overlap]
-
-
-@kernel
-def overlaps_block(
-    first: int, last: int, query_ends: Any, query_words: Any, document_ends: Any, document_words: Any,
-    n_words: int, pair_ends: Any, pair_documents: Any, out: Any,
-) -> None:  # fmt: skip
-    """Count the common words of the given pairs of the queries from first to last into ``out``."""
-    of_query = np.zeros(n_words, dtype=np.bool_)
-    for query in range(first, last):
-        for i in range(query_ends[query], query_ends[query + 1]):
-            of_query[query_words[i]] = True
-        for pair in range(pair_ends[query], pair_ends[query + 1]):
-            common = 0
-            document = pair_documents[pair]
-            for i in range(document_ends[document], document_ends[document + 1]):
-                common += of_query[document_words[i]]
-            out[pair] = common
-        for i in range(query_ends[query], query_ends[query + 1]):
-            of_query[query_words[i]] = False

@@ -30,6 +30,8 @@ class WordIndex(NamedTuple):
         run_stops: (n_runs,) word after the last in the tile.
         tile_runs: (n_tiles + 1,) where the runs of a tile begin.
         size_counts: (longest set + 1,) how many documents have a set of that size.
+        tile_of: (n_documents,) the tile of a document.
+        slot_of: (n_documents,) its slot within the tile.
     """
 
     document: npt.NDArray[np.int32]
@@ -42,6 +44,8 @@ class WordIndex(NamedTuple):
     run_stops: Ints
     tile_runs: Ints
     size_counts: Ints
+    tile_of: npt.NDArray[np.int32]
+    slot_of: npt.NDArray[np.uint16]
 
     @classmethod
     def of(cls, documents: WordSets, tile_words: int, most_columns: int) -> "WordIndex":
@@ -87,6 +91,8 @@ class WordIndex(NamedTuple):
             cuts[1:] - run_tiles * tile_words,
             np.searchsorted(run_tiles, np.arange(n_tiles + 1)),
             size_counts,
+            (slots // (tile_words * 64)).astype(np.int32),
+            (slots % (tile_words * 64)).astype(np.uint16),
         )
 
 

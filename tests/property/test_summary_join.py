@@ -20,7 +20,7 @@ from saber_dagster.similarity.bit_counts import (
     sum_seven,
 )
 from saber_dagster.similarity.sparse_rows import SparseRows
-from saber_dagster.similarity.summary_join import SummaryJoin, overlaps, required_overlaps
+from saber_dagster.similarity.summary_join import SummaryJoin, required_overlaps
 from saber_dagster.similarity.word_sets import WordSets
 
 pytestmark = pytest.mark.property
@@ -142,18 +142,39 @@ def test_a_pair_does_not_depend_on_the_others(data: Texts, floor: float, seed: i
     assert part == [[(place[d], v) for d, v in whole[i] if d in place] for i in order]
 
 
-@settings(max_examples=30, deadline=None)
-@given(data=texts(), seed=st.integers(0, 2**32), threads=st.sampled_from([1, 2]))
-def test_overlaps_of_given_pairs(data: Texts, seed: int, threads: int) -> None:
+@settings(max_examples=80, deadline=None)
+@given(
+    data=texts(),
+    seed=st.integers(0, 2**32),
+    share=st.sampled_from([0.0, 0.05, 0.3, 1.0]),
+    cut=cuts(),
+    few=st.sampled_from([-1, 0, 1, 5, 1000]),
+    most_pairs=st.sampled_from([1, 2, 40, 10**6]),
+)
+def test_overlaps_of_given_pairs(
+    data: Texts, seed: int, share: float, cut: dict, few: int, most_pairs: int
+) -> None:
     queries, documents = data.arrays
-    chosen = np.random.default_rng(seed).random((len(queries), len(documents))) < 0.3
-    indptr = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int64)
-    rows, columns = np.nonzero(chosen)
-    pairs = SparseRows(indptr, columns.astype(np.int32), np.zeros(0))
-    expected = [
-        len(data.queries[i] & data.documents[j]) for i, j in zip(rows, columns, strict=True)
+    rng = np.random.default_rng(seed)
+    # any order will do, and no document at all for some queries
+    rows = [
+        rng.permutation(np.flatnonzero(rng.random(len(documents)) < rng.choice([0, share])))
+        for _ in data.queries
     ]
-    assert overlaps(queries, documents, pairs, threads).tolist() == expected
+    pairs = SparseRows(
+        np.cumsum([0, *map(len, rows)]),
+        np.concatenate([*rows, np.zeros(0)]).astype(np.int32),
+        np.zeros(0),
+    )
+    expected = [
+        len(x & data.documents[document])
+        for x, row in zip(data.queries, rows, strict=True)
+        for document in row
+    ]
+    join = SummaryJoin(documents, 0.5, **cut, few=few, most_pairs=most_pairs)
+    found = join.overlaps(queries, pairs)
+    assert found.tolist() == expected
+    assert found.dtype == join.rows(queries).values.dtype
 
 
 @settings(max_examples=200, deadline=None)
@@ -244,6 +265,6 @@ def test_broken_requests_are_refused() -> None:
         SummaryJoin(sets, 0.2).histogram(sets, 0)
     columns: npt.NDArray[np.int32] = np.array([1], dtype=np.int32)
     with pytest.raises(ValueError, match="beyond"):
-        overlaps(sets, sets, SparseRows(np.array([0, 1]), columns, columns))
+        SummaryJoin(sets, 0.2).overlaps(sets, SparseRows(np.array([0, 1]), columns, columns))
     with pytest.raises(ValueError, match="rows"):
-        overlaps(sets, sets, SparseRows(np.array([0]), columns[:0], columns))
+        SummaryJoin(sets, 0.2).overlaps(sets, SparseRows(np.array([0]), columns[:0], columns))
