@@ -8,8 +8,8 @@ from saber_dagster.similarity.bit_counts import number_at
 from saber_dagster.similarity.kernel import kernel
 from saber_dagster.similarity.summary_kernels import count_words, most_words, planes_for
 
-FEW = 32
-"""So many pairs of a query in a tile take as long word by word as counting the tile does."""
+FEW = 16
+"""So many pairs of a query per tile take as long word by word as counting the tile does."""
 
 MOST_PAIRS = 1 << 21
 """Pairs that are sorted by tile at once, in 6 bytes each, unless one query has more."""
@@ -22,9 +22,9 @@ def overlaps_block(
 ) -> None:  # fmt: skip
     """Count the common words of the given pairs of the queries from first to last.
 
-    The pairs of some queries are sorted by tile. Then each tile meets each of these queries: its
-    words are counted in all documents of the tile, and those of the pairs are read off. Where a query
-    has few pairs in a tile, their word sets are compared with the query's instead.
+    A query with few pairs has its word set compared with theirs. The pairs of the others are sorted
+    by tile, those of as many queries as there is room for. Then each tile meets each of these
+    queries: its words are counted in all documents of the tile, and the listed ones are read off.
 
     Args:
         first: first query.
@@ -35,13 +35,12 @@ def overlaps_block(
         queries: indptr and words of the queries' word sets.
         documents: indptr and words of the documents' word sets.
         pairs: (n_queries + 1,) where each query's pairs begin, and (n_pairs,) the documents.
-        few: so many pairs of a query in a tile are compared word by word.
+        few: a query has few pairs if it has at most so many per tile, on average.
         most_pairs: so many pairs are sorted at once, if no query has more.
         out: (n_pairs,) written.
     """
     n_tiles, n = index.columns.shape[0], index.columns.shape[2]
     begins, listed = pairs
-    tile_of, slot_of = index.tile_of, index.slot_of
     most = most_words(ends, first, last)
     planes = np.zeros((planes_for(most), n), dtype=np.uint64)
     carry, which = np.zeros(n, dtype=np.uint64), np.zeros(most + 7, dtype=np.int64)
@@ -55,19 +54,20 @@ def overlaps_block(
     while stop < last:
         start, base = stop, begins[stop]
         while stop < last and begins[stop + 1] - base <= room:
-            _sort_by_tile(
-                begins[stop] - base, begins[stop + 1] - base, listed[base:], tile_of, slot_of,
-                segments[stop - first], slots, places,
-            )  # fmt: skip
+            begin, end = begins[stop], begins[stop + 1]
+            if end - begin <= few * n_tiles:
+                segments[stop - first] = 0
+                _compare(stop, queries, documents, listed[begin:end], of_query, out[begin:end])
+            else:
+                _sort_by_tile(
+                    begin - base, end - base, listed[base:end], index, segments[stop - first],
+                    slots, places,
+                )  # fmt: skip
             stop += 1
         for tile in range(n_tiles):
             for query in range(start, stop):
                 begin, end = segments[query - first, tile], segments[query - first, tile + 1]
-                if end - begin <= few:
-                    if begin < end:
-                        _compare(
-                            query, queries, documents, listed, base, places[begin:end], of_query, out
-                        )
+                if begin == end:
                     continue
                 top = planes_for(ends[query + 1] - ends[query])
                 count_words(
@@ -78,11 +78,29 @@ def overlaps_block(
 
 
 @kernel
+def _compare(
+    query: int, queries: Any, documents: Any, listed: Any, of_query: Any, out: Any
+) -> None:
+    """Count the common words of a query and the listed documents, by marking the query's."""
+    ends, words = queries
+    document_ends, document_words = documents
+    for i in range(ends[query], ends[query + 1]):
+        of_query[words[i]] = True
+    for place in range(listed.size):
+        common, document = 0, listed[place]
+        for i in range(document_ends[document], document_ends[document + 1]):
+            common += of_query[document_words[i]]
+        out[place] = common
+    for i in range(ends[query], ends[query + 1]):
+        of_query[words[i]] = False
+
+
+@kernel
 def _sort_by_tile(
-    begin: int, end: int, listed: Any, tile_of: Any, slot_of: Any, segment: Any, slots: Any,
-    places: Any,
-) -> None:  # fmt: skip
+    begin: int, end: int, listed: Any, index: Any, segment: Any, slots: Any, places: Any
+) -> None:
     """Sort the pairs of one query from begin to end by tile; ``segment`` is where each tile's begin."""
+    tile_of, slot_of = index.tile_of, index.slot_of
     segment[:] = 0
     for place in range(begin, end):
         segment[tile_of[listed[place]]] += 1
@@ -96,23 +114,3 @@ def _sort_by_tile(
         segment[tile] -= 1
         slots[segment[tile]] = slot_of[document]
         places[segment[tile]] = place
-
-
-@kernel
-def _compare(
-    query: int, queries: Any, documents: Any, listed: Any, base: int, places: Any, of_query: Any,
-    out: Any,
-) -> None:  # fmt: skip
-    """Count the common words of a query and some documents, by marking the query's."""
-    ends, words = queries
-    document_ends, document_words = documents
-    for i in range(ends[query], ends[query + 1]):
-        of_query[words[i]] = True
-    for place in places:
-        common = 0
-        document = listed[base + place]
-        for i in range(document_ends[document], document_ends[document + 1]):
-            common += of_query[document_words[i]]
-        out[base + place] = common
-    for i in range(ends[query], ends[query + 1]):
-        of_query[words[i]] = False

@@ -59,7 +59,8 @@ class SummaryJoin:
         tile_words: words of 64 documents in a tile, a multiple of 8 up to 1,024.
         columns: so many of the most frequent words have a bit column.
         block: queries per task.
-        few: so many pairs of a query in a tile are compared word by word by :meth:`overlaps`.
+        few: :meth:`overlaps` compares the words of a query's pairs if there are at most so many per
+            tile, and counts those of whole tiles otherwise.
         most_pairs: so many pairs are sorted by tile at once there, if no query has more.
 
     Raises:
@@ -189,9 +190,11 @@ class SummaryJoin:
         _check_vocabulary(queries, self.documents)
         ranks = self._index.rank[queries.words]
         rows = np.repeat(np.arange(len(queries)), queries.sizes)[ranks >= 0]
-        ranks = ranks[ranks >= 0]
-        ranks = ranks[np.lexsort((ranks, rows))]
-        return np.searchsorted(rows, np.arange(len(queries) + 1)), ranks
+        # one number per word sorts by query, then rank, faster than two
+        width = max(queries.n_words, 1)
+        keys = np.sort(rows * width + ranks[ranks >= 0])
+        ends = np.searchsorted(keys, np.arange(len(queries) + 1) * width)
+        return ends, (keys % width).astype(np.int32)
 
 
 def _overlap_type(documents: WordSets) -> npt.DTypeLike:

@@ -148,7 +148,7 @@ def test_a_pair_does_not_depend_on_the_others(data: Texts, floor: float, seed: i
     seed=st.integers(0, 2**32),
     share=st.sampled_from([0.0, 0.05, 0.3, 1.0]),
     cut=cuts(),
-    few=st.sampled_from([-1, 0, 1, 5, 1000]),
+    few=st.sampled_from([0, 1, 5, 1000]),
     most_pairs=st.sampled_from([1, 2, 40, 10**6]),
 )
 def test_overlaps_of_given_pairs(
