@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +116,7 @@ def join(problems: Problems, queries: np.ndarray[Any, Any]) -> SignalRows:
         )
     with timed("other signal"):
         counts = problems.summary_join.overlaps(words, pairs)
-        missing = pairs.values == 0
-        before = np.concatenate([[0], np.cumsum(missing)])[pairs.indptr]
-        columns = problems.sets.set_of[pairs.columns[missing]].astype(np.int32)
-        by_query = replace(sets, members=sets.members[sets.set_of], sizes=sets.sizes[sets.set_of])
-        pairs.values[missing] = problems.topic_join.similarities(by_query, before, columns).values
+        problems.topic_join.complete(sets, problems.sets.set_of, pairs)
     positions = queries.astype(np.int32)
     return SignalRows(
         positions, pairs.indptr, pairs.columns, pairs.values, counts.astype(np.uint16)

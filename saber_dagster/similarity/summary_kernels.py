@@ -99,9 +99,7 @@ def rows_block(
             if not feasible:
                 continue
             top = planes_for(words)
-            count_words(
-                tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry
-            )
+            count_words(tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry)
             found[:] = 0
             for run in range(tile_runs[tile], tile_runs[tile + 1]):
                 least = need[size_of[query], run]
@@ -214,9 +212,7 @@ def histogram_block(
             if words == 0:
                 continue
             top = planes_for(words)
-            count_words(
-                tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry
-            )
+            count_words(tile, ranks, ends[query], ends[query + 1], index, which, planes, top, carry)
             used = (words | 15) + 1
             for run in range(tile_runs[tile], tile_runs[tile + 1]):
                 counts[:used] = 0

@@ -114,24 +114,54 @@ def round_to_units(total: float, size: int) -> int:
 
 
 @kernel
-def pair_values(
+def root_bits(sets: SetRows, nodes: Nodes) -> npt.NDArray[np.uint8]:
+    """(n_sets,) a bit for the root of each topic, eight roots a round.
+
+    Sets without a common bit have similarity 0.
+    """
+    bit = np.zeros(nodes.depth.size, dtype=np.uint8)
+    roots = 0
+    for node in range(nodes.depth.size):
+        if nodes.depth[node] == 0:
+            bit[node] = 1 << (roots & 7)
+            roots += 1
+    bits = np.zeros(sets.indptr.size - 1, dtype=np.uint8)
+    for i in range(bits.size):
+        for k in range(sets.indptr[i], sets.indptr[i + 1]):
+            bits[i] |= bit[nodes.chains[sets.topics[k], 0]]
+    return bits
+
+
+@kernel
+def complete_values(
     first: int,
     last: int,
     indptr: Ints,
     columns: Int32s,
+    query_sets: Ints,
+    document_sets: Ints,
     queries: SetRows,
     documents: SetRows,
+    query_bits: npt.NDArray[np.uint8],
+    document_bits: npt.NDArray[np.uint8],
     nodes: Nodes,
     values: npt.NDArray[np.uint32],
 ) -> None:
-    """Fill in the values of the pairs of queries ``first`` to ``last`` (without)."""
+    """Fill in the values that are 0 of the pairs of queries ``first`` to ``last`` (without)."""
     longest = 0
     for doc in range(documents.indptr.size - 1):
         longest = max(longest, documents.indptr[doc + 1] - documents.indptr[doc])
     best = np.empty(longest)
+    known_for = np.full(documents.indptr.size - 1, -1, dtype=np.int64)
+    known = np.empty(documents.indptr.size - 1, dtype=np.uint32)
     for query in range(first, last):
-        x = queries.topics[queries.indptr[query] : queries.indptr[query + 1]]
+        own, own_bits = query_sets[query], query_bits[query_sets[query]]
+        x = queries.topics[queries.indptr[own] : queries.indptr[own + 1]]
         for at in range(indptr[query], indptr[query + 1]):
-            doc = columns[at]
-            y = documents.topics[documents.indptr[doc] : documents.indptr[doc + 1]]
-            values[at] = best_match_average(x, y, best, nodes)
+            if values[at] == 0 and own_bits & document_bits[columns[at]]:
+                doc = document_sets[columns[at]]
+                if known_for[doc] != own:
+                    y = documents.topics[documents.indptr[doc] : documents.indptr[doc + 1]]
+                    known[doc] = best_match_average(x, y, best, nodes)
+                    known_for[doc] = own
+                values[at] = known[doc]

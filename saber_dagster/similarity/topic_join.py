@@ -14,8 +14,9 @@ from saber_dagster.similarity.topic_exact import (
     UNITS,
     Int32s,
     SetRows,
+    complete_values,
     nodes_of,
-    pair_values,
+    root_bits,
     set_rows,
 )
 from saber_dagster.similarity.topic_groups import BoundRows, Groups, build_groups, sorted_sets
@@ -136,25 +137,26 @@ class TopicJoin:
         in_blocks(starts.size - 1, _BATCHES_PER_TASK, task)
         return counts
 
-    def similarities(self, queries: TopicSets, indptr: Ints, columns: Int32s) -> SparseRows:
-        """The similarities of given pairs, such as those that another signal found.
+    def complete(self, queries: TopicSets, document_sets: Ints, pairs: SparseRows) -> None:
+        """Fill in the similarities of pairs of problems that another signal alone has found.
 
         Args:
-            queries: the query sets, over the same ontology.
-            indptr: (n_query_sets + 1,) where each query's pairs start.
-            columns: (n_pairs,) positions of document sets.
-
-        Returns:
-            The same rows with values uint32 in units of 1e-9; 0 if a set is empty.
+            queries: the query sets, over the same ontology, and the set of each query.
+            document_sets: (n_documents,) the set of each document.
+            pairs: a row per query; columns are documents, values uint32 in units of 1e-9. Values that
+                are 0 are changed in place; they stay 0 where the similarity is.
         """
         sets = _checked(queries)
-        values = np.empty(columns.size, dtype=np.uint32)
+        bits = root_bits(sets, self._nodes)
+        document_bits = root_bits(self._documents, self._nodes)[document_sets]
 
         def task(first: int, last: int) -> None:
-            pair_values(first, last, indptr, columns, sets, self._documents, self._nodes, values)
+            complete_values(
+                first, last, pairs.indptr, pairs.columns, queries.set_of, document_sets, sets,
+                self._documents, bits, document_bits, self._nodes, pairs.values,
+            )  # fmt: skip
 
-        in_blocks(sets.indptr.size - 1, _QUERIES_PER_TASK, task)
-        return SparseRows(indptr, columns, values)
+        in_blocks(len(pairs), _QUERIES_PER_TASK, task)
 
     @cached_property
     def _groups(self) -> tuple[BoundRows, Groups]:

@@ -118,15 +118,24 @@ def test_every_pair_is_in_the_bin_of_its_value(case: Case, bins: int, data: st.D
 @pytest.mark.property
 @settings(max_examples=100, deadline=None)
 @given(case=cases(), data=st.data())
-def test_given_pairs_have_their_values(case: Case, data: st.DataObject) -> None:
-    values = case.values()
+def test_missing_values_of_given_pairs_are_filled_in(case: Case, data: st.DataObject) -> None:
+    x, y = TopicSets.of(case.queries), TopicSets.of(case.documents)
+    values = case.values()[x.set_of][:, y.set_of]
     size = values.size
-    wanted = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=bool)
-    wanted = wanted.reshape(values.shape)
-    indptr = np.concatenate(([0], np.cumsum(wanted.sum(axis=1))))
-    columns = np.nonzero(wanted)[1].astype(np.int32)
-    found = case.join(0.9).similarities(TopicSets.of(case.queries), indptr, columns)
-    assert (found.values / 1e9 == values[wanted]).all()
+    kinds = data.draw(
+        st.lists(st.sampled_from(["absent", "missing", "known"]), min_size=size, max_size=size)
+    )
+    kind = np.array(kinds).reshape(values.shape)
+    listed = kind != "absent"
+    known = (kind == "known")[listed]
+    pairs = SparseRows(
+        np.concatenate(([0], np.cumsum(listed.sum(axis=1)))),
+        np.nonzero(listed)[1].astype(np.int32),
+        np.where(known, 7, 0).astype(np.uint32),
+    )
+    case.join(0.9).complete(x, y.set_of, pairs)
+    assert (pairs.values[known] == 7).all()
+    assert (pairs.values / 1e9 == values[listed])[~known].all()
 
 
 def large_case(n_queries: int, n_documents: int, longest: int, seed: int) -> Case:
