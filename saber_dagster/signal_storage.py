@@ -136,17 +136,18 @@ def encode(rows: SignalRows) -> pl.DataFrame:
     """
     lengths = np.diff(rows.indptr)
     starts = rows.indptr[:-1][lengths > 0]
-    gap = np.diff(rows.documents, prepend=np.int32(0))
+    gap = np.empty_like(rows.documents)
+    np.subtract(rows.documents[1:], rows.documents[:-1], out=gap[1:])
     gap[starts] = rows.documents[starts]
-    inner = np.ones(len(rows), dtype=np.bool_)
-    inner[starts] = False
-    if (gap < inner).any() or (rows.queries < 0).any() or (np.diff(rows.queries) <= 0).any():
+    # at least 1, or 0 where a query starts
+    below = np.count_nonzero(gap < 1) > np.count_nonzero(gap[starts] == 0)
+    if below or (rows.queries < 0).any() or (np.diff(rows.queries) <= 0).any():
         raise ValueError("queries, and the documents of each, must be ascending positions")
     columns = {
-        "query": rows.query_of().astype(np.uint32),
-        "gap": gap.astype(np.uint32),
+        "query": rows.query_of().view(np.uint32),
+        "gap": gap.view(np.uint32),
         "topic": rows.topics,
-        "overlap": rows.overlaps.astype(np.uint16),
+        "overlap": rows.overlaps,
     }
     return pl.DataFrame(columns, schema=SCHEMA)
 
@@ -170,15 +171,14 @@ def decode(frame: pl.DataFrame, n_problems: int) -> SignalRows:
     starts = np.flatnonzero(new)
     indptr = np.concatenate([starts, [query.size]])
     # Sums are modulo 2**32, and so are their differences, which are the positions.
-    sums = np.cumsum(gap, dtype=np.uint32)
-    documents = sums - np.repeat(sums[starts] - gap[starts], np.diff(indptr))
+    documents = np.cumsum(gap, dtype=np.uint32)
+    documents -= np.repeat(documents[starts] - gap[starts], np.diff(indptr))
     queries = query[starts]
     good = (
         bool((queries[1:] > queries[:-1]).all())
-        and bool((gap[~new] > 0).all())
-        and bool((gap < n_problems).all())
-        and bool((documents < n_problems).all() and (queries < n_problems).all())
-        and bool((topics <= UNITS).all())
+        and np.count_nonzero(gap) == gap.size - np.count_nonzero(gap[starts] == 0)
+        and all(int(part.max(initial=0)) < n_problems for part in (gap, documents, queries))
+        and int(topics.max(initial=0)) <= UNITS
     )
     if not good:
         raise SaberError(
