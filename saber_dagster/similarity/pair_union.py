@@ -1,10 +1,13 @@
 """The pairs that either signal found: topic rows are by distinct set, summary rows by document."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from saber_dagster.similarity.bit_counts import lowest_bit
 from saber_dagster.similarity.blocks import in_blocks
+from saber_dagster.similarity.kernel import kernel
 from saber_dagster.similarity.sparse_rows import SparseRows
 
 Ints = npt.NDArray[np.int64]
@@ -12,12 +15,6 @@ Int32s = npt.NDArray[np.int32]
 
 BLOCK = 1024
 """Queries per task."""
-
-_DE_BRUIJN = 0x03F79D71B4CB0A89
-"""Its 64 windows of six bits are all different, so that it tells single bits apart."""
-_PLACE = np.zeros(64, dtype=np.int64)
-for _bit in range(64):
-    _PLACE[(_DE_BRUIJN << _bit & (1 << 64) - 1) >> 58] = _bit
 
 
 def unite(
@@ -53,38 +50,31 @@ def unite(
     def task(first: int, last: int) -> tuple[Int32s, npt.NDArray[np.uint32]]:
         found: tuple[Int32s, npt.NDArray[np.uint32]] = _unite_block(
             first, last, topic.indptr, topic.columns, topic.values, query_sets, ends, order,
-            document_sets, summary.indptr, summary.columns, query_clusters, document_clusters,
-            _PLACE, counts,
+            summary.indptr, summary.columns, query_clusters, document_clusters, counts,
         )  # fmt: skip
         return found
 
     parts = in_blocks(query_sets.size, BLOCK, task, threads)
-    empty = (np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint32))
-    columns, values = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
-    return SparseRows(np.cumsum(counts), columns, values)
+    indptr = np.cumsum(counts)
+    columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.uint32)
+    end = indptr[-1]
+    while parts:  # each part is freed when it has been copied
+        part_columns, part_values = parts.pop()
+        columns[end - part_columns.size : end] = part_columns
+        values[end - part_columns.size : end] = part_values
+        end -= part_columns.size
+    return SparseRows(indptr, columns, values)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _unite_block(
-    first: int,
-    last: int,
-    topic_indptr: Ints,
-    topic_columns: Int32s,
-    topic_values: npt.NDArray[np.uint32],
-    query_sets: Ints,
-    set_ends: Ints,
-    set_documents: Int32s,
-    document_sets: Ints,
-    summary_indptr: Ints,
-    summary_columns: Int32s,
-    query_clusters: Int32s,
-    document_clusters: Int32s,
-    place: Ints,
-    counts: Ints,
-) -> tuple[Int32s, npt.NDArray[np.uint32]]:
+    first: int, last: int, topic_indptr: Any, topic_columns: Any, topic_values: Any, query_sets: Any,
+    set_ends: Any, set_documents: Any, summary_indptr: Any, summary_columns: Any, query_clusters: Any,
+    document_clusters: Any, counts: Any,
+) -> Any:  # fmt: skip
     """Mark the documents of each query as bits and read the bits off in order."""
-    marks = np.zeros((document_sets.size + 63) // 64, dtype=np.uint64)
-    value_of = np.zeros(set_ends.size - 1, dtype=np.uint32)
+    marks = np.zeros((document_clusters.size + 63) // 64, dtype=np.uint64)
+    value_of = np.zeros(document_clusters.size, dtype=np.uint32)
     most = 0
     for query in range(first, last):
         row = query_sets[query]
@@ -92,33 +82,29 @@ def _unite_block(
             found = topic_columns[entry]
             most += set_ends[found + 1] - set_ends[found]
         most += summary_indptr[query + 1] - summary_indptr[query]
-    documents = np.empty(most, dtype=np.int32)
-    topics = np.empty(most, dtype=np.uint32)
-    one, six, low_bits = np.uint64(1), np.uint64(58), np.int64(63)
+    # the end of these is not written, and takes no memory
+    documents, topics = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.uint32)
     at = 0
     for query in range(first, last):
-        row, begin = query_sets[query], at
+        row, begin, cluster = query_sets[query], at, query_clusters[query]
         for entry in range(topic_indptr[row], topic_indptr[row + 1]):
-            found = topic_columns[entry]
-            value_of[found] = topic_values[entry]
+            found, value = topic_columns[entry], topic_values[entry]
             for k in range(set_ends[found], set_ends[found + 1]):
                 document = np.int64(set_documents[k])
-                marks[document >> 6] |= one << np.uint64(document & low_bits)
+                marks[document >> 6] |= np.uint64(1) << np.uint64(document & 63)
+                value_of[document] = value
         for k in range(summary_indptr[query], summary_indptr[query + 1]):
             document = np.int64(summary_columns[k])
-            marks[document >> 6] |= one << np.uint64(document & low_bits)
+            marks[document >> 6] |= np.uint64(1) << np.uint64(document & 63)
         for word in range(marks.size):
-            bits = marks[word]
+            left = marks[word]
             marks[word] = 0
-            while bits != 0:
-                lowest = bits & (~bits + one)
-                bits ^= lowest
-                document = (word << 6) + place[(lowest * np.uint64(_DE_BRUIJN)) >> six]
-                if document_clusters[document] != query_clusters[query]:
-                    documents[at] = document
-                    topics[at] = value_of[document_sets[document]]
-                    at += 1
-        for entry in range(topic_indptr[row], topic_indptr[row + 1]):
-            value_of[topic_columns[entry]] = 0
+            while left:
+                document = word * 64 + lowest_bit(left)
+                left &= left - np.uint64(1)
+                documents[at] = document
+                topics[at] = value_of[document]
+                value_of[document] = 0
+                at += document_clusters[document] != cluster
         counts[query + 1] = at - begin
-    return documents[:at].copy(), topics[:at].copy()
+    return documents[:at], topics[:at]
