@@ -133,7 +133,7 @@ def rows(path: str, topic_floor: str, summary_floor: str, shards: str) -> dict[s
             found = join(problems, problems.shard(number, int(shards)))
             file = Path(folder) / "shard.parquet"
             with timed("store"):
-                encode(found).write_parquet(file)
+                encode(found).write_parquet(file, compression_level=1, statistics=False)
             n_bytes += file.stat().st_size
             n_pairs += len(found)
     return seconds | {

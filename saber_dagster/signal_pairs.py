@@ -66,8 +66,8 @@ def numbered_pairs(rows: SignalRows, word_counts: npt.NDArray[Any]) -> pl.DataFr
         word_counts: (n_problems,) sizes of the word sets of ``problem_index``.
     """
     columns = {
-        "query": rows.query_of().astype(np.uint32),
-        "doc": rows.documents.astype(np.uint32),
+        "query": rows.query_of().view(np.uint32),
+        "doc": rows.documents.view(np.uint32),
         "topic": rows.topic(),
         "summary": rows.summary(word_counts),
     }

@@ -87,12 +87,11 @@ class SignalRows:
             (n_pairs,) correctly rounded quotients; 0 if both sets are empty.
         """
         sizes = word_counts.astype(np.int32)
-        common = self.overlaps.astype(np.int32)
         union = sizes[self.documents]
         union += np.repeat(sizes[self.queries], np.diff(self.indptr))
-        union -= common
+        union -= self.overlaps
         np.maximum(union, 1, out=union)
-        quotient: npt.NDArray[np.float64] = common / union
+        quotient: npt.NDArray[np.float64] = self.overlaps / union
         return quotient
 
     def version(self, doc_ids: pl.Series, word_counts: npt.NDArray[Any]) -> str:

@@ -135,7 +135,7 @@ def add_one(planes: Any, slot: Any) -> None:
 
 
 @kernel
-def number_at(planes: Any, top: int, slot: int) -> Any:
+def number_at(planes: Any, top: int, slot: Any) -> Any:
     """The number of the document at ``slot``."""
     w, bit = slot >> 6, np.uint64(slot & 63)
     number = np.int64(0)

@@ -220,6 +220,22 @@ def test_results_do_not_depend_on_threads_tasks_or_company(
         monkeypatch.setattr(topic_join, "_BATCHES_PER_TASK", batches)
         assert both() == expected
 
+    def completed() -> bytes:
+        wanted = np.random.default_rng(1).random((len(case.queries), len(case.documents))) < 0.2
+        pairs = SparseRows(
+            np.concatenate(([0], np.cumsum(wanted.sum(axis=1)))),
+            np.nonzero(wanted)[1].astype(np.int32),
+            np.zeros(np.count_nonzero(wanted), dtype=np.uint32),
+        )
+        case.join(0.4).complete(x, TopicSets.of(case.documents).set_of, pairs)
+        return pairs.values.tobytes()
+
+    values = completed()
+    for n_threads, queries in ((1, 1), (2, 1), (2, 7), (1, 1000)):
+        numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))
+        monkeypatch.setattr(topic_join, "_QUERIES_PER_TASK", queries)
+        assert completed() == values
+
     join = case.join(0.4)
     together = dense(join.rows(x), ones.size)
     for i in range(0, len(case.queries), 97):
