@@ -25,7 +25,10 @@ from saber_dagster.plots.candidates import candidates_figure
 from saber_dagster.problem_index import shard_of
 from saber_dagster.rules import candidates as rules
 from saber_dagster.rules.corpus import ids_are_content_hashes
-from saber_dagster.rules.signals import NumberedPairs
+from saber_dagster.rules.signals import NumberedPairs, numbered
+from saber_dagster.signal_join import query_positions
+from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.tables import TableParts
 
 GROUP = "candidates"
 
@@ -45,6 +48,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
     per_group = settings.candidates.per_group
     own = settings.corpus.queries is not None
     frames = {
+        "corpus": corpus.corpus,
         "signal_shards": signals.signal_shards,
         "problem_index": signals.problem_index,
         "thresholds": signals.thresholds,
@@ -54,7 +58,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         site,
         "query_set",
         table="query_set",
-        version="1",
+        version="2",
         group=GROUP,
         inputs=frames,
         reads=["seed", "candidates", "queries", "corpus.queries", "release"],
@@ -62,7 +66,8 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
     )
     def query_set(
         context: dg.AssetExecutionContext,
-        signal_shards: pl.DataFrame,
+        corpus: pl.DataFrame,
+        signal_shards: TableParts,
         problem_index: pl.DataFrame,
         thresholds: pl.DataFrame,
     ) -> Made:
@@ -75,27 +80,29 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
             checks = [rule.pinned(release) for rule in (ELIGIBLE, QUERY_DOMAINS, SAMPLE_SIZES)]
             made = Made(frame, made.metadata, checks)
         else:
-            groups = candidates.group_pairs(signal_shards, problem_index, thresholds)
-            eligible = candidates.eligible_queries(groups, per_group)
-            frame = candidates.select_queries(
-                eligible,
+            pairs = SignalShards(signal_shards, problem_index)
+            choice = candidates.choose_queries(
+                pairs,
                 problem_index,
+                thresholds,
                 settings.queries.per_domain,
+                per_group,
                 settings.seed,
+                corpus,
                 own_queries=own,
             )
+            frame = choice.frame
             checks = [
                 ELIGIBLE.verdict(
-                    rules.queries_are_eligible(
-                        frame, signal_shards, problem_index, thresholds, per_group
-                    )
+                    rules.queries_are_eligible(frame, pairs, problem_index, thresholds, per_group)
                 ),
                 QUERY_DOMAINS.verdict(rules.query_domains_are_right(frame, problem_index)),
                 SAMPLE_SIZES.verdict(
                     [] if own else rules.samples_have_their_size(frame, settings.queries.per_domain)
                 ),
             ]
-            made = Made(frame, {"pinned": False, "eligible_queries": len(eligible)}, checks)
+            lost = len(choice.left_out)
+            made = Made(frame, {"pinned": False, "left_out_for_near_duplicates": lost}, checks)
         by_domain = made.frame.explode("selected_for").group_by("selected_for").len()
         return Made(
             made.frame,
@@ -119,7 +126,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         site,
         "candidate_sets",
         table="candidate_sets",
-        version="1",
+        version="2",
         group=GROUP,
         inputs={**frames, "query_set": query_set},
         partitions=site.by_query,
@@ -132,7 +139,8 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
     )
     def candidate_sets(
         context: dg.AssetExecutionContext,
-        signal_shards: pl.DataFrame,
+        corpus: pl.DataFrame,
+        signal_shards: TableParts,
         problem_index: pl.DataFrame,
         thresholds: pl.DataFrame,
         query_set: pl.DataFrame,
@@ -145,17 +153,30 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
             checks = [GROUPS_FOLLOW.pinned(release), CANDIDATES.pinned(release)]
             made = Made(made.frame.join(mine, on="query_id", how="semi"), made.metadata, checks)
         else:
-            pairs = signal_shards.join(mine, on="query_id", how="semi")
-            groups = candidates.group_pairs(pairs, problem_index, thresholds)
-            frame = candidates.sample_candidates(groups, mine["query_id"], per_group, settings.seed)
-            asked = problem_index.join(mine, left_on="doc_id", right_on="query_id", how="semi")
+            shards = SignalShards(signal_shards, problem_index)
+            sampled = candidates.sample_candidates(
+                shards,
+                problem_index,
+                thresholds,
+                mine["query_id"],
+                per_group,
+                settings.seed,
+                corpus,
+            )
+            frame = sampled.frame
+            pairs = NumberedPairs(
+                numbered(frame, problem_index),
+                query_positions(problem_index, mine["query_id"]),
+                problem_index,
+            )
             checks = [
                 GROUPS_FOLLOW.verdict(
-                    rules.groups_follow_the_thresholds(frame, pairs, problem_index, thresholds)
+                    rules.groups_follow_the_thresholds(frame, shards, problem_index, thresholds)
                 ),
-                CANDIDATES.verdict(NumberedPairs(frame, asked, problem_index).are_of_others()),
+                CANDIDATES.verdict(pairs.are_of_others()),
             ]
-            made = Made(frame, {"pinned": False}, checks)
+            passed = sampled.near_duplicates
+            made = Made(frame, {"pinned": False, "near_duplicates_passed_over": passed}, checks)
         expected = mine.height * per_group * len(GROUPS)
         return Made(
             made.frame,

@@ -1,12 +1,24 @@
 """The figures of the signals: domains and topics, tails, and eligible queries."""
 
+from collections.abc import Mapping
+
 import dagster as dg
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from assets.pictures import picture
 from assets.stage import Site
-from saber_dagster.plots.signals import eligible_figure, signal_tails, tails_figure
+from saber_dagster.plots.signals import (
+    curve_figure,
+    eligible_figure,
+    histogram_figure,
+    tail_lines,
+    tails_figure,
+)
 from saber_dagster.plots.topics import domains_figure, tags_of, topic_weights, topics_figure
+from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.signal_tails import SignalTail, signal_tails
 
 Pictures = dict[str, dg.MetadataValue]
 
@@ -42,24 +54,26 @@ def index_pictures(
 def shard_pictures(
     context: dg.AssetExecutionContext,
     site: Site,
-    pairs: pl.DataFrame,
-    queries: pl.DataFrame,
+    shards: SignalShards,
+    asked: npt.NDArray[np.int32],
     index: pl.DataFrame,
 ) -> Pictures:
     """The tails of one partition's pairs."""
     domain, shard = context.partition_key.split("|")
 
-    def tails() -> pl.DataFrame:
-        own = queries.with_columns(domains=pl.concat_list(pl.lit(domain)))
-        return signal_tails(pairs, own, index.filter("is_document"), _stored_floors(site))
+    def lines() -> pl.DataFrame:
+        mine = np.zeros(index.height, dtype=np.bool_)
+        mine[asked] = True
+        own = index.with_columns(domains=pl.concat_list(pl.lit(domain)), is_query=pl.Series(mine))
+        return tail_lines(signal_tails(shards, own, [domain], _stored_floors(site)))
 
-    title = f"Pairs of {queries.height:,} possible queries of {domain}, shard {shard}"
+    title = f"Pairs of {asked.size:,} possible queries of {domain}, shard {shard}"
     return picture(
         site,
         context,
         "plot",
         "Lines: the tail of both signals",
-        lambda: tails_figure(tails(), site.settings.domains, title),
+        lambda: tails_figure(lines(), site.settings.domains, title),
     )
 
 
@@ -67,15 +81,16 @@ def threshold_pictures(
     context: dg.AssetExecutionContext,
     site: Site,
     thresholds: pl.DataFrame,
-    pairs: pl.DataFrame,
+    shards: SignalShards,
     index: pl.DataFrame,
+    tails: Mapping[str, Mapping[str, SignalTail]] | None = None,
 ) -> Pictures:
-    """Who is eligible, and the tails of all pairs with what counts as high."""
+    """Who is eligible, and the tails of all pairs, if known, with what counts as high."""
     settings = site.settings
 
-    def tails() -> pl.DataFrame:
-        queries, documents = index.filter("is_query"), index.filter("is_document")
-        return signal_tails(pairs, queries, documents, _stored_floors(site))
+    def lines() -> pl.DataFrame:
+        floors = _stored_floors(site)
+        return tail_lines(tails or signal_tails(shards, index, settings.domains, floors))
 
     return {
         **picture(
@@ -96,10 +111,42 @@ def threshold_pictures(
             "plot_tails",
             "Lines: the tail of both signals by domain, with what counts as high",
             lambda: tails_figure(
-                tails(), settings.domains, "How rare high signals are", thresholds
+                lines(), settings.domains, "How rare high signals are", thresholds
             ),
         ),
     }
+
+
+def histogram_of(
+    context: dg.AssetExecutionContext, site: Site, counts: Mapping[str, npt.NDArray[np.int64]]
+) -> Pictures:
+    """How many pairs of a partition have a signal of so much."""
+    domain, shard = context.partition_key.split("|")
+    bins = {signal: values.tolist() for signal, values in counts.items()}
+    return {
+        "histogram": dg.MetadataValue.json(bins),
+        **picture(
+            site,
+            context,
+            "plot_histogram",
+            "Steps: all pairs by their signals",
+            lambda: histogram_figure(
+                bins, _stored_floors(site), f"All pairs of {domain}, shard {shard}"
+            ),
+        ),
+    }
+
+
+def curve_picture(context: dg.AssetExecutionContext, site: Site, curve: pl.DataFrame) -> Pictures:
+    """How many queries are eligible, the more pairs count as high."""
+    settings = site.settings
+    return picture(
+        site,
+        context,
+        "plot_curve",
+        "Lines: eligible queries by domain, the more pairs count as high",
+        lambda: curve_figure(curve, settings.domains, settings.thresholds.queries_required),
+    )
 
 
 def _stored_floors(site: Site) -> dict[str, float]:

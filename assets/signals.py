@@ -1,12 +1,16 @@
 """Problem index → topic statistics → signal shards → thresholds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import dagster as dg
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from assets.annotation import AnnotationAssets
 from assets.corpus import CorpusAssets
+from assets.grown_signals import asked_of, keep_index, signals_before
 from assets.rules import (
     DOMAINS_HAVE_DOCUMENTS,
     FLOORS,
@@ -19,14 +23,25 @@ from assets.rules import (
     STATISTICS,
     SYMMETRIC,
 )
-from assets.signal_pictures import index_pictures, shard_pictures, threshold_pictures
+from assets.signal_pictures import (
+    curve_picture,
+    histogram_of,
+    index_pictures,
+    shard_pictures,
+    threshold_pictures,
+)
 from assets.stage import Check, CheckRule, Made, Site, stage
-from saber_dagster import releases, signals
+from saber_dagster import releases
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.partitions import domain_and_shard
 from saber_dagster.problem_index import build_index
 from saber_dagster.rules import signals as pair_rules
 from saber_dagster.rules import topics as topic_rules
+from saber_dagster.signal_growth import compute_signals
+from saber_dagster.signal_join import SignalJoin
+from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.signal_storage import encode
+from saber_dagster.signals import topic_statistics as count_topics
+from saber_dagster.tables import TableParts, input_name
 from saber_dagster.text import stop_words_version
 from saber_dagster.thresholds import ThresholdRule, fit_thresholds
 
@@ -156,7 +171,7 @@ def signal_assets(
         if pinned := pinned_table(site, "topic_statistics"):
             release = pinned.metadata["release"]
             return Made(pinned.frame, pinned.metadata, [STATISTICS.pinned(release)])
-        frame = signals.topic_statistics(problem_index, OntologyTree.from_frame(ontology_tree))
+        frame = count_topics(problem_index, OntologyTree.from_frame(ontology_tree))
         found = topic_rules.statistics_add_up(frame, ontology_tree, problem_index)
         return Made(frame, {"pinned": False}, [STATISTICS.verdict(found)])
 
@@ -164,7 +179,7 @@ def signal_assets(
         site,
         "signal_shards",
         table="signal_shards",
-        version="1",
+        version="2",
         group=GROUP,
         inputs={
             "problem_index": problem_index,
@@ -174,54 +189,58 @@ def signal_assets(
         partitions=site.by_query,
         reads=["signals"],
         checks=[FLOORS, OTHERS, SYMMETRIC, POPULATION],
+        with_versions=True,
     )
     def signal_shards(
         context: dg.AssetExecutionContext,
         problem_index: pl.DataFrame,
         topic_statistics: pl.DataFrame,
         ontology_tree: pl.DataFrame,
+        versions: Mapping[str, str],
     ) -> Made:
-        domain, shard = domain_and_shard(context.partition_key)
-        mine = problem_index.filter(
-            pl.col("is_query") & (pl.col("primary_domain") == domain) & (pl.col("shard") == shard)
-        )
-        made = signals.compute_signals(
-            problem_index,
-            OntologyTree.from_frame(ontology_tree),
-            topic_statistics,
-            mine["doc_id"],
-            settings.signals.topic_floor,
-            settings.signals.summary_floor,
-            settings.signals.epsilon,
-        )
-        pairs = pair_rules.NumberedPairs(made.pairs, mine, problem_index)
+        asked = asked_of(problem_index, context.partition_key)
         floors = settings.signals.topic_floor, settings.signals.summary_floor
-        tails = made.pairs.select(
-            pl.col(signal).quantile(q).alias(f"{signal} {q}")
-            for signal in ("topic", "summary")
-            for q in (0.5, 0.9, 0.99)
-        )
+        tree = OntologyTree.from_frame(ontology_tree)
+
+        def join(documents: npt.NDArray[np.bool_] | None = None) -> SignalJoin:
+            epsilon = settings.signals.epsilon
+            return SignalJoin(problem_index, tree, topic_statistics, *floors, epsilon, documents)
+
+        before = signals_before(site, context.partition_key, versions)
+        made = compute_signals(join, problem_index, asked, before)
+        version = versions[input_name(["problem_index"], None)]
+        keep_index(site, context.partition_key, problem_index, version)
+        frame = encode(made.rows)
+        shards = SignalShards([frame], problem_index)
+        pairs = pair_rules.NumberedPairs(shards, asked, problem_index)
+        word_counts = problem_index["words"].list.len().to_numpy()
         return Made(
-            made.pairs,
+            frame,
             {
-                "queries": mine.height,
+                "queries": asked.size,
+                "taken_over": before is not None,
                 "population": dg.MetadataValue.json(made.population.to_dicts()),
-                "quantiles_of_stored_pairs": dg.MetadataValue.json(tails.to_dicts()[0]),
-                **shard_pictures(context, site, made.pairs, mine, problem_index),
+                **shard_pictures(context, site, shards, asked, problem_index),
+                **(
+                    histogram_of(context, site, join().histograms(asked, settings.histogram_bins))
+                    if settings.histogram_bins
+                    else {}
+                ),
             },
             [
-                FLOORS.verdict(pair_rules.pairs_reach_a_floor(made.pairs, *floors)),
+                FLOORS.verdict(pair_rules.pairs_reach_a_floor(shards, *floors, problem_index)),
                 OTHERS.verdict(pairs.are_of_others()),
                 SYMMETRIC.verdict(pairs.are_symmetric()),
                 POPULATION.verdict(pairs.fit_the_population(made.population)),
             ],
+            data_version=made.rows.version(problem_index["doc_id"], word_counts),
         )
 
     @stage(
         site,
         "thresholds",
         table="thresholds",
-        version="1",
+        version="2",
         group=GROUP,
         inputs={"signal_shards": signal_shards, "problem_index": problem_index},
         reads=["domains", "thresholds", "candidates", "release", "queries.require_all_domains"],
@@ -236,20 +255,21 @@ def signal_assets(
         ],
     )
     def thresholds(
-        context: dg.AssetExecutionContext, signal_shards: pl.DataFrame, problem_index: pl.DataFrame
+        context: dg.AssetExecutionContext, signal_shards: TableParts, problem_index: pl.DataFrame
     ) -> Made:
+        shards = SignalShards(signal_shards, problem_index)
         if pinned := pinned_table(site, "thresholds"):
             return Made(
                 pinned.frame,
                 {
                     **pinned.metadata,
-                    **threshold_pictures(context, site, pinned.frame, signal_shards, problem_index),
+                    **threshold_pictures(context, site, pinned.frame, shards, problem_index),
                 },
                 [*_released_checks(pinned.frame, rule), RECOUNT.pinned(pinned.metadata["release"])],
             )
-        result = fit_thresholds(signal_shards, problem_index, settings.domains, rule)
+        result = fit_thresholds(shards, problem_index, settings.domains, rule)
         recount = pair_rules.threshold_counts_are_right(
-            result.frame, signal_shards, problem_index, rule.per_group
+            result.frame, shards, problem_index, rule.per_group
         )
         short = [str(failure) for failure in result.failures]
         for line in short:
@@ -258,7 +278,10 @@ def signal_assets(
             result.frame,
             {
                 "pinned": False,
-                **threshold_pictures(context, site, result.frame, signal_shards, problem_index),
+                **threshold_pictures(
+                    context, site, result.frame, shards, problem_index, result.tails
+                ),
+                **curve_picture(context, site, result.curve),
             },
             [*_checks(result.frame, rule, ".\n".join(short)), RECOUNT.verdict(recount)],
         )

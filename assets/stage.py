@@ -21,7 +21,7 @@ from saber_dagster.hashing import digest
 from saber_dagster.home import Home
 from saber_dagster.partitions import corpus_shards, query_partitions
 from saber_dagster.settings import Settings
-from saber_dagster.tables import WHOLE, Provenance, TableStore, input_name
+from saber_dagster.tables import WHOLE, Provenance, TableParts, TableStore, input_name
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Made:
     checks: Sequence[Check] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     """Tags of the materialization."""
+    data_version: str = ""
+    """Of a table whose rows name another's by number; the rows of any other table say theirs."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def stage(
     description: str = "",
     tags: Mapping[str, str] | None = None,
     facts: Mapping[str, str] | None = None,
+    with_versions: bool = False,
 ) -> Callable[[Callable[..., Made]], dg.AssetsDefinition]:
     """Turn a function of frames into an asset.
 
@@ -111,7 +114,8 @@ def stage(
         table: the contract of what the function returns.
         version: bumped by hand when the stage's logic changes.
         group: group in the UI.
-        inputs: argument name → upstream asset; each arrives as one frame.
+        inputs: argument name → upstream asset; each arrives as one frame, or, if its rows name those of
+            another input by number, as :class:`~saber_dagster.tables.TableParts`.
         partitions: None for a whole table.
         reads: settings that the function reads, as sections or ``section.key``.
         identity: further JSON that decides the result, such as an engine's model and prompt.
@@ -124,6 +128,7 @@ def stage(
         description: what the table says; default: its contract's description.
         tags: asset tags.
         facts: metadata of the definition, such as the revision of an engine.
+        with_versions: the function takes ``versions``, the data version of each input partition, too.
 
     Returns:
         A decorator for ``function(context, **frames) -> Made``.
@@ -149,7 +154,7 @@ def stage(
 
         @dg.asset(
             key=path,
-            ins={name: dg.AssetIn(key=up) for name, up in upstream.items()},
+            ins={name: _input(asset, partitions) for name, asset in (inputs or {}).items()},
             partitions_def=partitions,
             code_version=code_version,
             description=description or contract.description,
@@ -166,9 +171,12 @@ def stage(
             partition = context.partition_key if context.has_partition_key else None
             if published:
                 _refuse_if_behind(site, tuple(path))
-            made = function(context, **{name: table.frame for name, table in loaded.items()})
+            versions = {k: v for table in loaded.values() for k, v in table.versions.items()}
+            _refuse_other_numbers(loaded, versions)
+            more = {"versions": versions} if with_versions else {}
+            made = function(context, **{k: table.rows for k, table in loaded.items()}, **more)
             frame = contract.check(made.frame, input_name(path, partition))
-            data_version = contract.version(frame)
+            data_version = made.data_version or contract.version(frame)
             blocking = {rule.name for rule in checks if rule.blocking}
             provenance = Provenance(
                 table=table,
@@ -177,7 +185,7 @@ def stage(
                 code_version=code_version,
                 data_version=data_version,
                 rows=frame.height,
-                inputs={k: v for table in loaded.values() for k, v in table.versions.items()},
+                inputs=versions,
                 run_id=context.run.run_id,
                 failed_checks=tuple(
                     f"{check.name}: {check.description}"
@@ -208,6 +216,16 @@ def stage(
         return compute
 
     return decorate
+
+
+def _input(
+    asset: dg.AssetsDefinition, partitions: dg.PartitionsDefinition[Any] | None
+) -> dg.AssetIn:
+    """An upstream asset: the same partition of it, and all of one that is cut another way."""
+    otherwise = partitions and asset.partitions_def and asset.partitions_def != partitions
+    return dg.AssetIn(
+        key=asset.key, partition_mapping=dg.AllPartitionMapping() if otherwise else None
+    )
 
 
 def _tags(texts: Mapping[str, str]) -> dict[str, str]:
@@ -242,6 +260,14 @@ def _output(
         warnings.simplefilter("ignore", BetaWarning)  # data_version, likewise
         version = dg.DataVersion(data_version)
         return dg.Output(table, metadata=metadata, data_version=version, tags=tags)
+
+
+def _refuse_other_numbers(loaded: Mapping[str, LoadedTable], versions: Mapping[str, str]) -> None:
+    """Rows that name another table's rows by number are read with that version of it only."""
+    for table in loaded.values():
+        if isinstance(table.rows, TableParts):
+            numbers = TABLES[table.rows.table].numbers
+            table.rows.refuse_other_numbers(versions[input_name([numbers], None)])
 
 
 def _refuse_if_behind(site: Site, key: Key) -> None:

@@ -20,6 +20,7 @@ from benchmarks.labelled_pairs import Document, is_held_out
 from benchmarks.results_file import Row
 from saber_dagster import candidates
 from saber_dagster.home import Home
+from saber_dagster.signal_pairs import SignalShards
 from saber_dagster.starter import SOURCE, starter_entries
 from saber_dagster.tables import TableStore
 
@@ -41,8 +42,8 @@ def compare(
         judged = store.read("benchmark", ["judge", "embedded", "benchmark"], None)
         index = store.read("problem_index", ["problem_index"], None)
         thresholds = store.read("thresholds", ["thresholds"], None)
-        shards = sorted((home.tables / "signal_shards").rglob("*.parquet"))
-        pairs = pl.concat(pl.read_parquet(shard) for shard in shards)
+        files = sorted((home.tables / "signal_shards").rglob("*.parquet"))
+        shards = list(SignalShards((pl.read_parquet(file) for file in files), index))
         per_group, seed = home.settings.candidates.per_group, home.settings.seed
     labels = {entry.id: set(filter(is_held_out, entry.techniques)) for entry in starter_entries()}
     named = {
@@ -75,10 +76,12 @@ def compare(
 
     by_query = judged.sort("query_id", "rank").group_by("query_id", maintain_order=True)
     add("the demo's ratings", dict(by_query.agg("doc_id").iter_rows()))
-    groups = candidates.group_pairs(pairs, index, thresholds)
-    queries = pl.Series("query_id", candidates.eligible_queries(groups, per_group))
-    chosen = candidates.sample_candidates(groups, queries, per_group, seed)
-    every = dict(chosen.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
+    counts = candidates.group_counts(shards, index, thresholds)
+    queries = candidates.eligible_queries(counts, index, per_group)
+    chosen = candidates.sample_candidates(
+        shards, index, thresholds, queries, per_group, seed, corpus
+    )
+    every = dict(chosen.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
     for name, score in methods.items():
         ranked = {
             query: sorted(docs, key=lambda doc: (-score(texts[query], texts[doc]), doc))

@@ -1,6 +1,7 @@
 """Queries and candidates: who has enough related documents, and which of them are judged."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,159 +10,195 @@ import polars as pl
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import hash64
+from saber_dagster.near_duplicates import ProblemRuns, are_near_duplicates
+from saber_dagster.signal_pairs import SIGNALS, with_ids
+from saber_dagster.similarity.mth_largest import mth_largest
+
+_SMALLEST = np.nextafter(0.0, 1.0)
 
 
-def rank_in_query(signal: str) -> pl.Expr:
-    """1 + the number of the query's documents with a larger signal: equals share the best rank."""
-    return pl.col(signal).rank("min", descending=True).over("query_id")
-
-
-def group_pairs(pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame) -> pl.DataFrame:
-    """Sort the pairs of every query into topic-only, summary-only and both.
+class PairGroups:
+    """The group of each pair of a query and a document, by the thresholds.
 
     Under the percentile rule a signal is high if it exceeds the threshold, strictly. Under the
     top-M rule it is high if it is at least the query's M-th largest and at least the floor. A
     signal of 0 is never high. A query of several domains follows the row of its primary domain.
 
     Args:
-        pairs: table ``signal_shards``, all pairs of each query in it.
         index: table ``problem_index``.
         thresholds: table ``thresholds``.
-
-    Returns:
-        Columns query_id, doc_id, topic, summary, group: the pairs with a high signal, in order of
-        their ids.
 
     Raises:
         SaberError: a query's primary domain has no row in ``thresholds``.
 
     Source: SABER-Math, section "Selecting Queries and Document Sets".
     """
-    rows = thresholds.select(
-        pl.col("domain").alias("primary_domain"),
-        "rule",
-        "m",
-        pl.col("topic", "summary").name.suffix("_limit"),
-    )
-    queries = index.filter("is_query").select(pl.col("doc_id").alias("query_id"), "primary_domain")
-    lost = sorted(set(queries["primary_domain"]) - set(rows["primary_domain"]))
-    if lost:
-        raise SaberError(f"thresholds: no row for domain {lost[0]!r}. Materialize thresholds again")
-    joined = pairs.join(queries.join(rows, on="primary_domain"), on="query_id")
-    joined = joined.with_columns(
-        pl.when(pl.col("rule") == "percentile")
-        .then(pl.col(signal) > pl.col(f"{signal}_limit"))
-        .otherwise(
-            (pl.col(signal) >= pl.col(f"{signal}_limit")) & (rank_in_query(signal) <= pl.col("m"))
+
+    def __init__(self, index: pl.DataFrame, thresholds: pl.DataFrame) -> None:
+        domain = thresholds["domain"]
+        lost = sorted(set(index.filter("is_query")["primary_domain"].unique()) - set(domain))
+        if lost:
+            said = f"thresholds: no row for domain {lost[0]!r}. Materialize thresholds again"
+            raise SaberError(said)
+        # One more row than domains: what is no query has no high signal.
+        row = (
+            index.select(pl.when("is_query").then("primary_domain").alias("domain"))
+            .join(domain.to_frame().with_row_index("row"), "domain", "left", maintain_order="left")
+            .select(pl.col("row").fill_null(domain.len()))
+            .to_series()
+            .to_numpy()
         )
-        .and_(pl.col(signal) > 0)
-        .alias(f"{signal}_high")
-        for signal in ("topic", "summary")
-    )
-    topic_only, summary_only, both = GROUPS
-    group = (
-        pl.when(pl.col("topic_high") & pl.col("summary_high"))
-        .then(pl.lit(both))
-        .when("topic_high")
-        .then(pl.lit(topic_only))
-        .otherwise(pl.lit(summary_only))
-    )
-    return (
-        joined.filter(pl.col("topic_high") | pl.col("summary_high"))
-        .select("query_id", "doc_id", "topic", "summary", group.alias("group"))
-        .sort("query_id", "doc_id")
-    )
+        above = (thresholds["rule"] == "percentile").to_numpy()
+        limits = np.maximum(thresholds.select(SIGNALS).to_numpy(), 0.0)
+        limits[above] = np.nextafter(limits[above], np.inf)
+        limits = np.vstack([np.maximum(limits, _SMALLEST), [[np.inf] * len(SIGNALS)]])
+        m = np.append(np.where(above, 0, thresholds["m"].fill_null(0).to_numpy()), 0)
+        self._least = limits[row].T  # (signals, problems) lowest high value, M aside
+        self._m = m[row].astype(np.int64)
+
+    def codes(self, pairs: pl.DataFrame) -> npt.NDArray[np.uint8]:
+        """The group of each pair, as a number.
+
+        Args:
+            pairs: numbered pairs in order of their queries, all pairs of each query in it.
+
+        Returns:
+            (n_pairs,) 0 if no signal is high, else 1 + the group's position in ``GROUPS``.
+
+        Raises:
+            ValueError: the pairs are not in order of their queries.
+        """
+        queries, starts = _runs(pairs)
+        if (queries[1:] < queries[:-1]).any():
+            raise ValueError("pairs are not in order of their queries")
+        indptr = np.append(starts, pairs.height)
+        m, lengths = self._m[queries], np.diff(indptr)
+        codes = np.zeros(pairs.height, dtype=np.uint8)
+        for bit, (signal, lowest) in enumerate(zip(SIGNALS, self._least, strict=True)):
+            values, least = pairs[signal].to_numpy(), lowest[queries]
+            if m.any():
+                np.maximum(least, mth_largest(values, indptr, m), out=least)
+            high = values >= np.repeat(least, lengths)
+            # Topic-only is 1, summary-only 2 and both 3.
+            codes |= np.left_shift(high.view(np.uint8), bit, dtype=np.uint8)
+        return codes
 
 
-def group_counts(groups: pl.DataFrame, index: pl.DataFrame) -> pl.DataFrame:
+def _runs(pairs: pl.DataFrame) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """The query of each run of equal queries, and where the run starts."""
+    query = pairs["query"].to_numpy()
+    first = np.ones(query.size, dtype=np.bool_)
+    np.not_equal(query[1:], query[:-1], out=first[1:])
+    starts = np.flatnonzero(first)
+    return query[starts], starts
+
+
+def group_codes(
+    pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame
+) -> npt.NDArray[np.uint8]:
+    """The group of each pair of one part: :meth:`PairGroups.codes` of :class:`PairGroups`."""
+    return PairGroups(index, thresholds).codes(pairs)
+
+
+def group_counts(
+    shards: Iterable[pl.DataFrame], index: pl.DataFrame, thresholds: pl.DataFrame
+) -> pl.DataFrame:
     """Count the related documents of every query, 0 included.
 
     Args:
-        groups: what :func:`group_pairs` returned.
+        shards: frames of numbered pairs, each with all pairs of its queries; they are read once.
         index: table ``problem_index``.
+        thresholds: table ``thresholds``.
 
     Returns:
-        Columns query_id, domains, topic_only, summary_only, both; one row per query, sorted.
+        Columns query (its position), domains, topic_only, summary_only, both; one row per query of
+        the index, in its order.
+
+    Raises:
+        SaberError: a query's primary domain has no row in ``thresholds``.
     """
-    sizes = [(pl.col("group") == group).sum().cast(pl.Int64).alias(group) for group in GROUPS]
+    groups = PairGroups(index, thresholds)
+    sizes = {group: np.zeros(index.height, dtype=np.int64) for group in GROUPS}
+    for pairs in shards:
+        codes = groups.codes(pairs)
+        queries, starts = _runs(pairs)
+        for code, size in enumerate(sizes.values(), start=1):
+            size[queries] += np.add.reduceat(codes == code, starts, dtype=np.int64)
     return (
-        index.filter("is_query")
-        .select(pl.col("doc_id").alias("query_id"), "domains")
-        .join(groups.group_by("query_id").agg(sizes), on="query_id", how="left")
-        .with_columns(pl.col(*GROUPS).fill_null(0))
-        .sort("query_id")
+        index.select("is_query", "domains")
+        .with_row_index("query")
+        .with_columns(**{group: pl.Series(size) for group, size in sizes.items()})
+        .filter("is_query")
+        .drop("is_query")
     )
 
 
-class SmallestGroup:
-    """The smallest group of each query as a function of a level, as more pairs become high.
-
-    A group is not monotone: a topic-only pair becomes one of both. So all states are kept: arrays
-    ``query``, ``level`` and ``size``, each (n_states,), sorted by the first two; from that level on
-    until its next state, each group of the query has at least ``size`` documents.
+def eligible_queries(counts: pl.DataFrame, index: pl.DataFrame, per_group: int) -> list[str]:
+    """The ids of the queries with at least K = ``per_group`` documents in each group, sorted.
 
     Args:
-        query: (n_pairs,) position of each pair's query.
-        topic: (n_pairs,) the level from which on the pair is topic-high; infinite if never.
-        summary: (n_pairs,) the same of the summary signal.
-        n_queries: number of queries.
-        end: levels from here on are not looked at.
+        counts: what :func:`group_counts` returned.
+        index: table ``problem_index``, the one that they were counted with.
+        per_group: K.
+    """
+    full = counts.filter(pl.min_horizontal(GROUPS) >= per_group)["query"]
+    return sorted(index["doc_id"].gather(full))
+
+
+@dataclass(frozen=True)
+class QueryChoice:
+    """The queries of the benchmark, and who could not be one.
+
+    Args:
+        frame: table ``query_set``.
+        left_out: ids of queries that would have been chosen, had near-duplicates of theirs not left
+            them with fewer than K documents in a group; sorted.
     """
 
-    def __init__(
-        self,
-        query: npt.NDArray[np.int64],
-        topic: npt.NDArray[np.float64],
-        summary: npt.NDArray[np.float64],
-        n_queries: int,
-        end: float = np.inf,
-    ) -> None:
-        self.n_queries = n_queries
-        near = np.minimum(topic, summary) < end
-        query, topic, summary = query[near], topic[near], summary[near]
-        n = query.size
-        # First a pair enters the group of one signal (columns 0 and 1), then it moves to both (2).
-        change = np.zeros((2 * n, 3), dtype=np.int32)
-        change[:n, 0] = topic < summary
-        change[:n, 1] = summary < topic
-        change[n:, :2] = -change[:n, :2]
-        change[n:, 2] = 1
-        level = np.concatenate([np.minimum(topic, summary), np.maximum(topic, summary)])
-        seen = np.flatnonzero(level < end)
-        query, level = np.concatenate([query, query])[seen], level[seen]
-        order = np.lexsort((level, query))
-        query, level = query[order], level[order]
-        last = np.ones(query.size, dtype=np.bool_)
-        last[:-1] = (query[1:] != query[:-1]) | (level[1:] != level[:-1])
-        total = np.vstack([np.zeros((1, 3), np.int32), np.cumsum(change[seen][order], axis=0)])
-        begin = np.searchsorted(query, query[last], side="left")
-        self.query, self.level = query[last], level[last]
-        self.size = (total[1:][last] - total[begin]).min(axis=1)
-
-    def at(self, level: float) -> npt.NDArray[np.int64]:
-        """(n_queries,) size of the smallest group of each query at a level."""
-        sizes = np.zeros(self.n_queries, dtype=np.int64)
-        reached = self.level <= level
-        sizes[self.query[reached]] = self.size[reached]  # of equal queries the last one stays
-        return sizes
-
-    def eligible(self, per_group: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        """Levels in ascending order, and how many queries have K in each group from each on."""
-        full = self.size >= per_group
-        before = np.zeros(full.size, dtype=np.bool_)
-        before[1:] = full[:-1] & (self.query[1:] == self.query[:-1])
-        order = np.argsort(self.level, kind="stable")
-        level, change = self.level[order], (full.astype(np.int64) - before)[order]
-        last = np.ones(level.size, dtype=np.bool_)
-        last[:-1] = level[1:] != level[:-1]
-        return level[last], np.cumsum(change)[last]
+    frame: pl.DataFrame
+    left_out: tuple[str, ...]
 
 
-def eligible_queries(groups: pl.DataFrame, per_group: int) -> list[str]:
-    """The ids of the queries with at least K = ``per_group`` documents in each group, sorted."""
-    sizes = groups.group_by("query_id", "group").len().filter(pl.col("len") >= per_group)
-    full = sizes.group_by("query_id").len().filter(pl.col("len") == len(GROUPS))
-    return sorted(full["query_id"])
+def choose_queries(
+    shards: Iterable[pl.DataFrame],
+    index: pl.DataFrame,
+    thresholds: pl.DataFrame,
+    per_domain: int,
+    per_group: int,
+    seed: int,
+    corpus: pl.DataFrame,
+    own_queries: bool = False,
+) -> QueryChoice:
+    """Choose queries that have K candidates in each group (:func:`select_queries`).
+
+    Whether K documents are left beside near-duplicates is looked at for chosen queries alone; whoever
+    then falls out is replaced by the next one.
+
+    Args:
+        shards: frames of numbered pairs, each with all pairs of its queries; they are read at least
+            twice.
+        index: table ``problem_index``.
+        thresholds: table ``thresholds``.
+        per_domain: most queries of a domain's sample.
+        per_group: K.
+        seed: of the samples.
+        corpus: table ``corpus``.
+        own_queries: the user brought the queries; then all eligible ones are taken.
+
+    Raises:
+        SaberError: see :func:`sample_candidates`.
+    """
+    eligible = set(eligible_queries(group_counts(shards, index, thresholds), index, per_group))
+    full: set[str] = set()
+    left_out: set[str] = set()
+    while True:
+        frame = select_queries(eligible - left_out, index, per_domain, seed, own_queries)
+        new = set(frame["query_id"]) - full
+        if not new:
+            return QueryChoice(frame, tuple(sorted(left_out)))
+        sample = sample_candidates(shards, index, thresholds, new, per_group, seed, corpus)
+        full |= new
+        left_out |= set(sample.left_out)
 
 
 def select_queries(
@@ -207,32 +244,98 @@ def select_queries(
     )
 
 
+@dataclass(frozen=True)
+class CandidateSample:
+    """The candidates of some queries, and what was passed over.
+
+    Args:
+        frame: table ``candidate_sets``, 3 K rows per query.
+        near_duplicates: how many documents were passed over as near-duplicates of their query.
+        left_out: ids of the queries with fewer than K documents in a group, sorted.
+    """
+
+    frame: pl.DataFrame
+    near_duplicates: int
+    left_out: tuple[str, ...]
+
+
 def sample_candidates(
-    groups: pl.DataFrame, query_ids: Iterable[str], per_group: int, seed: int
-) -> pl.DataFrame:
+    shards: Iterable[pl.DataFrame],
+    index: pl.DataFrame,
+    thresholds: pl.DataFrame,
+    query_ids: Iterable[str],
+    per_group: int,
+    seed: int,
+    corpus: pl.DataFrame,
+) -> CandidateSample:
     """Sample K = ``per_group`` documents of each group for each query.
 
     They are those with the smallest hash of (seed, query, document): a uniform sample that a new
-    document disturbs least. A query with fewer than K documents in a group is left out.
+    document disturbs least. A near-duplicate of the query is passed over: a document whose problem
+    shares its runs of five words (:mod:`saber_dagster.near_duplicates`). Documents of its cluster are
+    in no pair. Texts are compared in the order of the hashes and only until K documents are found. A
+    query with fewer than K documents in a group is left out.
 
     Args:
-        groups: what :func:`group_pairs` returned.
+        shards: frames of numbered pairs, each with all pairs of its queries; they are read once.
+        index: table ``problem_index``.
+        thresholds: table ``thresholds``.
         query_ids: the queries to sample for.
         per_group: K.
         seed: of the sample.
+        corpus: table ``corpus``; columns doc_id and problem are read.
 
-    Returns:
-        Table ``candidate_sets``, 3 K rows per query.
+    Raises:
+        SaberError: a query's primary domain has no row in ``thresholds``, or a document that is
+            looked at has no problem in ``corpus``.
     """
-    wanted = sorted(set(query_ids) & set(eligible_queries(groups, per_group)))
-    pairs = groups.filter(pl.col("query_id").is_in(wanted))
-    ids = pairs.select("query_id", "doc_id").iter_rows()
-    order = pl.Series("order", [hash64(seed, query, doc) for query, doc in ids], dtype=pl.UInt64)
-    sample = (
-        pairs.with_columns(order)
-        .sort("query_id", "group", "order", "doc_id")
-        .group_by("query_id", "group", maintain_order=True)
-        .head(per_group)
-    )
+    ids = index["doc_id"]
+    asked = sorted(set(query_ids))
+    wanted = (index["is_query"] & ids.is_in(asked)).to_numpy()
+    groups, texts = PairGroups(index, thresholds), ProblemRuns(corpus, ids)
+    found, passed = [], 0
+    for pairs in shards:
+        mine = pairs.filter(wanted[pairs["query"].to_numpy()])
+        mine = mine.with_columns(code=pl.Series(groups.codes(mine))).filter(pl.col("code") > 0)
+        for of_query in mine.partition_by("query", maintain_order=True):
+            rows, near = _sample(of_query, ids, per_group, seed, texts)
+            passed += near
+            if rows:
+                found.append(of_query[rows])
     table = TABLES["candidate_sets"]
-    return table.check(sample.select(list(table.columns)))
+    if not found:
+        return CandidateSample(table.empty(), passed, tuple(asked))
+    sample = pl.concat(found)
+    group = pl.Series(["", *GROUPS]).gather(sample["code"]).alias("group")
+    frame = table.check(with_ids(sample.with_columns(group), ids).select(list(table.columns)))
+    return CandidateSample(frame, passed, tuple(sorted(set(asked) - set(frame["query_id"]))))
+
+
+def _sample(
+    pairs: pl.DataFrame, ids: pl.Series, per_group: int, seed: int, texts: ProblemRuns
+) -> tuple[list[int], int]:
+    """The rows of a query's pairs that are its candidates, and how many documents were passed over."""
+    code = pairs["code"].to_numpy()
+    if np.bincount(code, minlength=1 + len(GROUPS))[1:].min() < per_group:
+        return [], 0
+    query, docs = int(pairs["query"][0]), pairs["doc"].to_list()
+    query_id, names = ids[query], ids.gather(docs).to_list()
+    runs = texts.of(query)
+    taken: list[int] = []
+    passed = 0
+    for group in range(1, 1 + len(GROUPS)):
+        order = sorted(
+            (hash64(seed, query_id, names[row]), names[row], row)
+            for row in np.flatnonzero(code == group).tolist()
+        )
+        full = len(taken) + per_group
+        for _, _, row in order:
+            if len(taken) == full:
+                break
+            if are_near_duplicates(runs, texts.of(docs[row])):
+                passed += 1
+            else:
+                taken.append(row)
+        if len(taken) < full:
+            return [], passed
+    return taken, passed

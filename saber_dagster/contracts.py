@@ -124,14 +124,27 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             "signal_shards",
-            "Pairs of which a signal reaches its floor, with both exact signals.",
-            ("query_id", "doc_id"),
+            "Pairs of which a signal reaches its floor, with both exact signals, in order of query and"
+            " document.",
+            (),
             {
-                "query_id": _QUERY,
-                "doc_id": _DOC,
-                "topic": _score("best-match average of Lin similarities"),
-                "summary": _score("Jaccard similarity of the core ideas' word sets"),
+                "query": Column(pl.UInt32, "position of the query in problem_index, from 0 on"),
+                "gap": Column(
+                    pl.UInt32,
+                    "position of the document in problem_index, minus that of the query's document"
+                    " before it",
+                ),
+                "topic": Column(
+                    pl.UInt32,
+                    "best-match average of Lin similarities, in units of 1e-9",
+                    high=1e9,
+                ),
+                "overlap": Column(
+                    pl.UInt16,
+                    "words that both core ideas have; Jaccard similarity by the sizes of the word sets",
+                ),
             },
+            numbers="problem_index",
         ),
         Table(
             "thresholds",

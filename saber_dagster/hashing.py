@@ -53,6 +53,11 @@ def bucket(doc_id: str, buckets: int) -> int:
     return hash64("bucket", doc_id) % buckets
 
 
+def sum_of_versions(versions: Iterable[str]) -> str:
+    """Add versions of 64 hexadecimal digits modulo 2**256: a version of them all, in any order."""
+    return f"{sum(int(version, 16) for version in versions) % 2**256:064x}"
+
+
 def data_version(frame: pl.DataFrame, exclude: Iterable[str] = ()) -> str:
     """Hash a table's sorted, typed rows: equal tables in any row order have equal versions.
 

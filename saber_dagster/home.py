@@ -82,6 +82,11 @@ class Home:
         return self.root / "tables"
 
     @property
+    def indexes(self) -> AnyPath:
+        """Folder of the problem indexes that stored signals refer to."""
+        return self.root / "indexes"
+
+    @property
     def releases(self) -> AnyPath:
         """Folder of the releases."""
         return self.root / "releases"

@@ -34,6 +34,12 @@ class Table:
     description: str
     key: tuple[str, ...]
     columns: Mapping[str, Column] = field(default_factory=dict)
+    numbers: str = ""
+    """The table whose rows this one names by position, if it does.
+
+    It has no key then: its rows stay in their order, its version is for its stage to say, it is read
+    a partition at a time, and only together with the version of the other table that it was made from.
+    """
 
     @property
     def schema(self) -> dict[str, pl.DataType | type[pl.DataType]]:
@@ -76,6 +82,8 @@ class Table:
                     f"{place}: column {name} is {series.dtype}, the contract says {column.dtype}"
                 )
             self._check_values(place, name, column, series)
+        if self.numbers:
+            return frame
         duplicated = frame.select(self.key).is_duplicated()
         if duplicated.any():
             sample = frame.filter(duplicated).select(self.key).row(0)

@@ -213,6 +213,9 @@ class Settings(Section):
     pictures: bool = Field(
         True, description="figures in the metadata of tables; they decide nothing"
     )
+    histogram_bins: int = Field(
+        0, ge=0, le=10_000, description="of all pairs, in the metadata of signal_shards; 0: none"
+    )
 
     @field_validator("domains")
     @classmethod

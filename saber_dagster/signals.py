@@ -1,35 +1,13 @@
 """The two relevance signals of all pairs of a query and a document."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from saber_dagster.contracts import TABLES
-from saber_dagster.errors import SaberError
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.similarity.summary import jaccard_similarity, word_incidence
-from saber_dagster.similarity.topic import TopicSets, ancestor_table, topic_similarity
-
-_PAIRS_PER_BLOCK = 2_000_000
-_QUERIES_PER_BLOCK = 512
-
-
-@dataclass(frozen=True)
-class Signals:
-    """The signals of some queries.
-
-    Args:
-        pairs: table ``signal_shards``.
-        population: of how many pairs these are the ones that reach a floor (:func:`population`).
-    """
-
-    pairs: pl.DataFrame
-    population: pl.DataFrame
 
 
 def topic_statistics(index: pl.DataFrame, tree: OntologyTree) -> pl.DataFrame:
@@ -129,89 +107,3 @@ def population(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.len().cast(pl.Int64).alias("n_queries"), pl.sum(*features))
         .sort("domain")
     )
-
-
-def compute_signals(
-    index: pl.DataFrame,
-    tree: OntologyTree,
-    statistics: pl.DataFrame,
-    query_ids: Iterable[str],
-    topic_floor: float,
-    summary_floor: float,
-    epsilon: float,
-) -> Signals:
-    """Compute both signals of the given queries with every document.
-
-    A query and its near-duplicates are never a pair. A pair is returned if a signal is positive and
-    reaches its floor; it then has both exact signals. The topic signal is rounded to 1e-9, once;
-    every later comparison uses the rounded value. The summary signal is not rounded.
-
-    Args:
-        index: table ``problem_index``.
-        tree: the ontology.
-        statistics: table ``topic_statistics``, of the release or of now.
-        query_ids: ids of queries in ``index``.
-        topic_floor: lowest topic signal that is stored.
-        summary_floor: lowest summary signal that is stored.
-        epsilon: of Lin's similarity; positive.
-
-    Raises:
-        SaberError: an id is no query of the index, or epsilon is not positive.
-    """
-    if epsilon <= 0:
-        raise SaberError(f"signals.epsilon: {epsilon} is not positive. The paper's is 1e-12")
-    wanted = sorted(set(query_ids))
-    queries = index.filter(pl.col("is_query") & pl.col("doc_id").is_in(wanted)).sort("doc_id")
-    if queries.height < len(wanted):
-        lost = sorted(set(wanted) - set(queries["doc_id"]))
-        raise SaberError(
-            f"problem_index: {len(lost)} of {len(wanted)} ids are no queries of the index, such as "
-            f"{lost[0]!r}. Materialize problem_index, then query_set, again"
-        )
-    documents = index.filter("is_document").sort("doc_id")
-    content = information_content(statistics, tree)
-    ancestors = ancestor_table(tree)
-    right_topics = TopicSets.of(_positions(documents, tree))
-    every_word = sorted(
-        set(queries["words"].explode()) | set(documents["words"].explode()) - {None}
-    )
-    vocabulary = {word: i for i, word in enumerate(every_word)}
-    right_words = word_incidence(documents["words"].to_list(), vocabulary)
-    clusters = {name: i for i, name in enumerate(sorted(set(index["cluster_id"])))}
-    right_clusters = np.array([clusters[name] for name in documents["cluster_id"]])
-
-    rows = max(1, min(_QUERIES_PER_BLOCK, _PAIRS_PER_BLOCK // max(documents.height, 1)))
-    found: list[tuple[npt.NDArray[Any], ...]] = []
-    for start in range(0, queries.height if documents.height else 0, rows):
-        block = queries.slice(start, rows)
-        left = TopicSets.of(_positions(block, tree))
-        by_set = topic_similarity(left, right_topics, ancestors, content, epsilon)
-        topic = by_set[left.set_of[:, None], right_topics.set_of]
-        words = word_incidence(block["words"].to_list(), vocabulary)
-        summary = jaccard_similarity(words, right_words)
-        keep = (topic > 0) & (topic >= topic_floor) | (summary > 0) & (summary >= summary_floor)
-        left_clusters = np.array([clusters[name] for name in block["cluster_id"]])
-        keep &= left_clusters[:, None] != right_clusters
-        query, doc = np.nonzero(keep)
-        places = (query + start).astype(np.int32), doc.astype(np.int32)
-        found.append((*places, topic[keep], summary[keep]))
-
-    table = TABLES["signal_shards"]
-    if not found:
-        return Signals(table.empty(), population(queries, documents))
-    query, doc, topic, summary = (np.concatenate(column) for column in zip(*found, strict=True))
-    # queries and documents are sorted, and so are the pairs
-    pairs = pl.DataFrame(
-        {
-            "query_id": queries["doc_id"].gather(query),
-            "doc_id": documents["doc_id"].gather(doc),
-            "topic": topic,
-            "summary": summary,
-        },
-        schema=table.schema,
-    )
-    return Signals(pairs, population(queries, documents))
-
-
-def _positions(problems: pl.DataFrame, tree: OntologyTree) -> list[list[int]]:
-    return [[tree.index[topic] for topic in topics] for topics in problems["topics"].to_list()]

@@ -5,13 +5,14 @@ Provenance travels in the file's own metadata, so table and provenance change in
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import polars as pl
 
 from saber_dagster.contracts import TABLES
+from saber_dagster.hashing import sum_of_versions
 from saber_dagster.schema import ContractError, Table
 from saber_dagster.storage import AnyPath, read_many, write_atomic
 
@@ -68,7 +69,11 @@ class TableStore:
     ) -> None:
         """Write a checked frame and its provenance in one step."""
         buffer = io.BytesIO()
-        frame.write_parquet(buffer, metadata={_META: json.dumps(asdict(provenance))})
+        metadata = {_META: json.dumps(asdict(provenance))}
+        if table.numbers:  # columns of small numbers: more effort takes time and saves little
+            frame.write_parquet(buffer, compression_level=1, statistics=False, metadata=metadata)
+        else:
+            frame.write_parquet(buffer, metadata=metadata)
         partition = None if provenance.partition == WHOLE else provenance.partition
         write_atomic(self.path(asset, partition), buffer.getvalue())
 
@@ -106,11 +111,43 @@ class TableStore:
         """Several partitions as one frame, in the contract's order."""
         return self.join(table, asset, [frame for frame, _ in self.load(table, asset, partitions)])
 
+    def parts(
+        self, table: str, asset: Sequence[str], partitions: Sequence[str | None]
+    ) -> "TableParts":
+        """Several partitions, each to be read when it is asked for.
+
+        Raises:
+            ContractError: if a file is missing or damaged.
+        """
+        places = [(tuple(asset), partition) for partition in partitions]
+        made = {}
+        for place, found in self.look(places).items():
+            name, path = input_name(*place), self.path(*place)
+            if found == "missing":
+                raise ContractError(f"{path} is missing: materialize {name} first")
+            if found == "damaged":
+                raise ContractError(
+                    f"{path} is damaged; delete it, and `saber build` makes it again"
+                )
+            made[place[1]] = found
+        return TableParts(self, table, tuple(asset), made)
+
     @staticmethod
     def join(table: str, asset: Sequence[str], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         """Frames of several partitions as one, in the contract's order."""
         frame = pl.concat(frames) if frames else TABLES[table].empty()
         return TABLES[table].check(frame, input_name(asset, "several"))
+
+    def version(self, table: str, asset: Sequence[str], partitions: Sequence[str | None]) -> str:
+        """The data version of a whole table, however it is cut.
+
+        Raises:
+            ContractError: if a partition is missing or damaged.
+        """
+        if TABLES[table].numbers:
+            made = self.parts(table, asset, partitions).made.values()
+            return sum_of_versions(each.data_version for each in made)
+        return TABLES[table].version(self.read_all(table, asset, partitions))
 
     def look(self, wanted: Iterable[Place]) -> dict[Place, Provenance | Unread]:
         """How partitions came about, from the ends of their files: no rows are read.
@@ -131,6 +168,61 @@ class TableStore:
         """How a partition came about; None if it is missing or damaged."""
         (found,) = self.look([(tuple(asset), partition)]).values()
         return found if isinstance(found, Provenance) else None
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """Partitions of a table that is too large to be one frame: each is read when it is its turn.
+
+    Iterating yields their frames, and may be done as often as wanted.
+
+    Args:
+        store: where they lie.
+        table: their contract.
+        asset: their asset.
+        made: partition → how it came about.
+    """
+
+    store: TableStore
+    table: str
+    asset: tuple[str, ...]
+    made: Mapping[str | None, Provenance]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all partitions."""
+        return sum(made.rows for made in self.made.values())
+
+    def refuse_other_numbers(self, version: str) -> None:
+        """Check that the rows' numbers are those of a version of the table that they refer to.
+
+        Args:
+            version: data version of the table ``TABLES[self.table].numbers`` at hand.
+
+        Raises:
+            ContractError: naming a partition that was made from another version.
+        """
+        numbers = TABLES[self.table].numbers
+        for partition, made in self.made.items():
+            if made.inputs.get(input_name([numbers], None)) != version:
+                raise ContractError(
+                    f"{input_name(self.asset, partition)} names the rows of another {numbers} than"
+                    f" there is now. Materialize {'/'.join(self.asset)} again, or run `saber build`"
+                )
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        """Read the partitions, one after the other.
+
+        Raises:
+            ContractError: if a file is missing, damaged, of another schema, or no longer the one that
+                it was.
+        """
+        for partition, before in self.made.items():
+            ((frame, made),) = self.store.load(self.table, self.asset, [partition])
+            if made is None or made.data_version != before.data_version:
+                path = self.store.path(self.asset, partition)
+                raise ContractError(f"{path} has changed while it was read. Run this step again")
+            yield frame
 
 
 def _footer(end: bytes | None) -> int:

@@ -10,7 +10,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from saber_dagster.cli.common import JsonOption, console, current_home, print_json
-from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.freshness import CONDITIONS, Key, State, report
 from saber_dagster.storage import is_local
@@ -100,4 +99,4 @@ def table_version(store: TableStore, table: str, found: list[State]) -> str | No
     if any(state.provenance is None for state in found):
         return None
     key, partitions = found[0].node.key, [state.partition for state in found]
-    return TABLES[table].version(store.read_all(table, key, partitions))
+    return store.version(table, key, partitions)

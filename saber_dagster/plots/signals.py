@@ -1,6 +1,6 @@
 """How rare high signals are, and how many queries the thresholds leave."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,47 +20,35 @@ from saber_dagster.plots.style import (
     panels,
     styled,
 )
-from saber_dagster.signals import population
+from saber_dagster.signal_pairs import SIGNALS
+from saber_dagster.signal_tails import SignalTail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SIGNALS = ("topic", "summary")
 _STEPS = 160
 _TAILS = {"domain": pl.String, "signal": pl.String, "value": pl.Float64, "share": pl.Float64}
 
 
-def signal_tails(
-    pairs: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, floors: dict[str, float]
-) -> pl.DataFrame:
+def tail_lines(tails: Mapping[str, Mapping[str, SignalTail]]) -> pl.DataFrame:
     """The share of a domain's pairs whose signal is at least a value.
 
     Args:
-        pairs: table ``signal_shards``, all pairs of the queries.
-        queries: rows of ``problem_index``; a query counts in each of its ``domains``.
-        documents: rows of ``problem_index``.
-        floors: signal → the value from which on all pairs are stored.
+        tails: domain → signal → its tail.
 
     Returns:
         Columns domain, signal, value, share: up to 161 values from the floor to the largest signal;
         a share of 0 is left out. The share is of the pairs of which both sides have the feature.
     """
-    sizes = {row["domain"]: row for row in population(queries, documents).iter_rows(named=True)}
-    members = queries.select(pl.col("doc_id").alias("query_id"), pl.col("domains").alias("domain"))
     rows: list[tuple[str, str, float, float]] = []
-    for domain, size in sorted(sizes.items()):
-        own = members.filter(pl.col("domain").list.contains(domain)).select("query_id")
-        mine = pairs.join(own, on="query_id", how="semi")
-        for signal in SIGNALS:
-            floor = floors[signal]
-            stored = mine.filter((pl.col(signal) >= floor) & (pl.col(signal) > 0))
-            values = np.sort(stored[signal].to_numpy())
-            if not values.size:
+    for domain, signals in sorted(tails.items()):
+        for signal, tail in signals.items():
+            if not tail.values.size:
                 continue
-            grid = np.unique(np.append(np.linspace(floor, values[-1], _STEPS), values[-1]))
-            above = values.size - np.searchsorted(values, grid, side="left")
-            shares = above / max(size[f"{signal}_pairs"], 1)
+            most = tail.values[-1]
+            grid = np.unique(np.append(np.linspace(tail.floor, most, _STEPS), most))
+            shares = tail.shares[np.searchsorted(tail.values, grid, side="left")]
             rows += [
                 (domain, signal, float(value), float(share))
                 for value, share in zip(grid, shares, strict=True)
@@ -79,7 +67,7 @@ def tails_figure(
     """Lines: the tail of each signal by domain, on a logarithmic scale.
 
     Args:
-        tails: :func:`signal_tails`.
+        tails: :func:`tail_lines`.
         domains: the configured domains.
         title: whose pairs are counted.
         thresholds: table ``thresholds``, if a dot is to mark the share that counts as high, and,
@@ -216,4 +204,79 @@ def eligible_figure(
         f" have fewer than {per_group} documents in it.",
         legend=[right],
     )
+    return figure
+
+
+@styled
+def curve_figure(
+    curve: pl.DataFrame, domains: Sequence[str], required: int, narrow: bool = False
+) -> "Figure":
+    """Lines: how many queries of each domain are eligible, the more pairs count as high.
+
+    Args:
+        curve: :attr:`saber_dagster.thresholds.ThresholdResult.curve`.
+        domains: the configured domains.
+        required: eligible queries that each domain needs.
+        narrow: for a phone.
+    """
+    figure, (axes,) = panels([3.0], narrow)
+    by_share = "share" in curve.columns
+    level = "share" if by_share else "c"
+    names = domain_names(domains, 36)
+    for domain in domains:
+        line = curve.filter(pl.col("domain") == domain).sort(level)
+        if line.height:
+            axes.plot(
+                line[level].to_numpy(),
+                line["eligible"].to_numpy(),
+                color=domain_colours(domains)[domain],
+                linestyle=domain_dashes(domains)[domain],
+                marker="" if by_share else "o",
+                label=names[domain],
+            )
+    if not curve.height:
+        nothing(axes, "no pair reaches a floor")
+    elif by_share:
+        axes.set_xscale("log")
+    axes.axhline(required, color=INK, linewidth=0.9, linestyle=(0, (2, 2)))
+    axes.set_xlabel("share of pairs that count as high" if by_share else "c, of M = c K")
+    axes.set_ylabel("eligible queries")
+    axes.grid(axis="both")
+    note = f"Dashed: the {required} eligible queries that a domain needs."
+    if by_share:
+        note += " Each line is by the domain's own pairs; the thresholds are the lowest of all."
+    finish(figure, "How many queries are eligible", note, legend=[axes], columns=5)
+    return figure
+
+
+@styled
+def histogram_figure(
+    counts: Mapping[str, Sequence[int]],
+    floors: Mapping[str, float],
+    title: str,
+    narrow: bool = False,
+) -> "Figure":
+    """Steps: how many pairs have a signal of so much, on a logarithmic scale.
+
+    Args:
+        counts: signal → pairs by bin; the bins cut [0, 1] into equal parts.
+        floors: signal → the value from which on pairs are stored.
+        title: whose pairs are counted.
+        narrow: for a phone.
+    """
+    figure, every = panels([3.0] * len(SIGNALS), narrow)
+    for signal, axes in zip(SIGNALS, every, strict=True):
+        values = np.asarray(counts[signal])
+        if not values.any():
+            nothing(axes, "no pair")
+            continue
+        axes.stairs(values, np.linspace(0, 1, values.size + 1), fill=True, color=GRID, baseline=0.5)
+        axes.stairs(values, np.linspace(0, 1, values.size + 1), color=INK, baseline=0.5)
+        axes.axvline(floors[signal], color=INK, linewidth=0.9, linestyle=(0, (2, 2)))
+        axes.set_yscale("log")
+        axes.set_ylim(0.5, None)
+        axes.set_title(f"{signal} signal")
+        axes.set_xlabel("value")
+        axes.set_ylabel("pairs")
+    finish(figure, title, "All pairs, also those that are not stored. Dashed: the floor.")
     return figure

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from saber_dagster.contracts import TABLES
 from saber_dagster.report.tables import Tables
 from saber_dagster.tables import Provenance
 
@@ -31,7 +30,7 @@ def provenance(tables: Tables) -> tuple[TableRow, ...]:
     rows = []
     for node in nodes:
         found = [read[node.key, partition] for partition in node.partitions]
-        frame = tables.get(node.name)
+        size, version = tables.extent(node.name) or (None, "")
         codes = sorted({each.code_version for each in found if isinstance(each, Provenance)})
         counts = conditions.get(node.name, Counter())
         rows.append(
@@ -39,9 +38,9 @@ def provenance(tables: Tables) -> tuple[TableRow, ...]:
                 asset=node.name,
                 table=node.table,
                 partitions=len(node.partitions),
-                rows=None if frame is None else frame.height,
+                rows=size,
                 condition=_spoken(counts, len(node.partitions)),
-                data_version="" if frame is None else TABLES[node.table].version(frame),
+                data_version=version,
                 code_version=", ".join(codes),
             )
         )

@@ -7,10 +7,11 @@ import polars as pl
 
 from saber_dagster.contracts import GROUPS
 from saber_dagster.plots.candidates import candidates_figure
-from saber_dagster.plots.signals import eligible_figure, signal_tails, tails_figure
+from saber_dagster.plots.signals import eligible_figure, tail_lines, tails_figure
 from saber_dagster.plots.topics import domains_figure, tags_of, topic_weights, topics_figure
 from saber_dagster.report.figures import Album, Picture
 from saber_dagster.report.tables import Tables
+from saber_dagster.signal_tails import signal_tails
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,9 @@ def signals(tables: Tables, album: Album) -> Signals:
     """
     thresholds, index = tables.need("thresholds"), tables.need("problem_index")
     stored = tables.home.settings.signals
-    tails = signal_tails(
-        tables.need("signal_shards"),
-        index.filter("is_query"),
-        index.filter("is_document"),
-        {"topic": stored.topic_floor, "summary": stored.summary_floor},
-    )
     domains = tables.home.settings.domains
+    floors = {"topic": stored.topic_floor, "summary": stored.summary_floor}
+    tails = tail_lines(signal_tails(tables.shards(), index, domains, floors))
     return Signals(
         rule=thresholds["rule"][0] if thresholds.height else "",
         rows=tuple(_in_order(thresholds, domains)),

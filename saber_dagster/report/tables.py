@@ -12,6 +12,7 @@ from saber_dagster.errors import SaberError
 from saber_dagster.freshness import Graph, Key, Node, State, report
 from saber_dagster.home import Home
 from saber_dagster.report.roles import Role, roles_of
+from saber_dagster.signal_pairs import SignalShards
 from saber_dagster.storage import files_below
 from saber_dagster.tables import WHOLE, Provenance, TableStore
 
@@ -86,6 +87,37 @@ class Tables:
         except MissingTableError:
             return None
 
+    def shards(self) -> SignalShards:
+        """All pairs with their signals, a part at a time.
+
+        Raises:
+            MissingTableError: if a partition is missing, damaged or of another problem_index.
+        """
+        index = self.need("problem_index")
+        node = self._node("signal_shards")
+        made = self.store.provenance(["problem_index"], None)
+        try:
+            parts = self.store.parts(node.table, node.key, node.partitions)
+            parts.refuse_other_numbers(made.data_version if made else "")
+        except SaberError as error:
+            why = _without_path(self.home, error)
+            raise MissingTableError(f"signal_shards cannot be read: {why}") from None
+        return SignalShards(parts, index)
+
+    def extent(self, asset: str) -> tuple[int, str] | None:
+        """How many rows an asset has, and their version; None if a partition is missing or damaged."""
+        node = self.graph.get(tuple(asset.split("/")))
+        if node is not None and TABLES[node.table].numbers:
+            try:
+                parts = self.store.parts(node.table, node.key, node.partitions)
+            except SaberError:
+                return None
+            return parts.rows, self.store.version(node.table, node.key, node.partitions)
+        frame = self.get(asset)
+        if node is None or frame is None:
+            return None
+        return frame.height, TABLES[node.table].version(frame)
+
     def not_fresh(self) -> list[str]:
         """What is not fresh: a line per asset with the reason, and one for all that are behind."""
         lines: dict[str, str] = {}
@@ -99,10 +131,14 @@ class Tables:
         late = [name for name in dict.fromkeys(behind) if name not in lines]
         return [*lines.values(), *([f"made from older tables: {', '.join(late)}"] if late else [])]
 
-    def _load(self, asset: str) -> pl.DataFrame:
+    def _node(self, asset: str) -> Node:
         node = self.graph.get(tuple(asset.split("/")))
         if node is None:
             raise MissingTableError(f"there is no table {asset}")
+        return node
+
+    def _load(self, asset: str) -> pl.DataFrame:
+        node = self._node(asset)
         looks = self.store.look((node.key, part) for part in node.partitions).values()
         if "missing" in looks:
             some = any(found != "missing" for found in looks)

@@ -4,24 +4,33 @@ import polars as pl
 
 from saber_dagster.contracts import GROUPS
 from saber_dagster.rules.base import Violation, violations
-from saber_dagster.rules.signals import group_of, high_pairs
+from saber_dagster.rules.high_pairs import Parts, group_of, group_sizes, high_pairs
+from saber_dagster.rules.signals import numbered
+from saber_dagster.signal_pairs import SIGNALS
 
 _PAIR = ("query_id", "doc_id")
 
 
 def queries_are_eligible(
-    query_set: pl.DataFrame, pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame,
+    query_set: pl.DataFrame, shards: Parts, index: pl.DataFrame, thresholds: pl.DataFrame,
     per_group: int,
 ) -> list[Violation]:  # fmt: skip
-    """Every query has K documents in each group, by the thresholds as they stand."""
-    mine = pairs.join(query_set, on="query_id", how="semi")
-    sizes = (
-        high_pairs(mine, index, thresholds)
-        .with_columns(group_of().alias("group"))
-        .group_by("query_id")
-        .agg((pl.col("group") == group).sum().alias(group) for group in GROUPS)
+    """Every query has K documents in each group, by the thresholds as they stand.
+
+    Args:
+        query_set: table ``query_set``.
+        shards: numbered pairs, all of each query; those of other queries do not matter.
+        index: table ``problem_index``.
+        thresholds: table ``thresholds``.
+        per_group: K.
+    """
+    sizes = group_sizes(shards, index, thresholds, query_set["query_id"])
+    rows = (
+        index.select(pl.col("doc_id").alias("query_id"))
+        .with_row_index("query")
+        .join(query_set, on="query_id", how="right")
+        .join(sizes, on="query", how="left")
     )
-    rows = query_set.join(sizes, on="query_id", how="left")
     short = rows.filter(pl.min_horizontal(GROUPS).fill_null(0) < per_group)
     what = f"queries have fewer than {per_group} documents in a group"
     return violations(short, what, "query_id")
@@ -58,19 +67,25 @@ def samples_have_their_size(query_set: pl.DataFrame, per_domain: int) -> list[Vi
 
 
 def groups_follow_the_thresholds(
-    candidates: pl.DataFrame, pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame
+    candidates: pl.DataFrame, shards: Parts, index: pl.DataFrame, thresholds: pl.DataFrame
 ) -> list[Violation]:
-    """Every candidate has the signals of its pair, and the group that the thresholds give it."""
-    mine = pairs.join(candidates, on="query_id", how="semi")
-    found = high_pairs(mine, index, thresholds).select(
-        *_PAIR,
-        pl.col("topic", "summary").name.prefix("own_"),
-        group_of().alias("own_group"),
-    )
-    rows = candidates.join(found, on=_PAIR, how="left")
-    other = pl.any_horizontal(
-        pl.col(name).ne_missing(pl.col(f"own_{name}")) for name in ("topic", "summary")
-    )
+    """Every candidate has the signals of its pair, and the group that the thresholds give it.
+
+    Args:
+        candidates: table ``candidate_sets``.
+        shards: numbered pairs, all of each query; those of other queries do not matter.
+        index: table ``problem_index``.
+        thresholds: table ``thresholds``.
+    """
+    chosen = numbered(candidates, index)
+    pair = ("query", "doc")
+    own = {f"own_{name}": pl.Float64 for name in SIGNALS} | {"own_group": pl.String}
+    found = [pl.DataFrame(schema={**dict.fromkeys(pair, pl.UInt32), **own})]
+    for part in high_pairs(shards, index, thresholds, candidates["query_id"]):
+        mine = part.join(chosen, on=pair, how="semi").with_columns(group_of().alias("own_group"))
+        found.append(mine.rename({name: f"own_{name}" for name in SIGNALS}).select(*pair, *own))
+    rows = chosen.join(pl.concat(found), on=pair, how="left")
+    other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"own_{name}")) for name in SIGNALS)
     moved = ~other & pl.col("group").ne_missing(pl.col("own_group"))
     return [
         *violations(rows.filter(other), "candidates have other signals than their pair", _PAIR),

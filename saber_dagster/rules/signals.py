@@ -1,4 +1,11 @@
-"""Rules of the signals: which pairs are stored, and what is high among them."""
+"""Rules of the signals: which pairs are stored, and what is high among them.
+
+Pairs are numbered (:mod:`saber_dagster.signal_pairs`) and may come in parts, each with all pairs of its
+queries. Violations name ids.
+"""
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -6,82 +13,143 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, triu
 
 from saber_dagster.contracts import GROUPS
-from saber_dagster.rules.base import Violation, violations
+from saber_dagster.rules.base import FIRST, Violation, violations
+from saber_dagster.rules.high_pairs import Parts, group_sizes, parts_of
+from saber_dagster.signal_pairs import SIGNALS, with_ids
 from saber_dagster.signals import population
 
-SIGNALS = ("topic", "summary")
 _PAIR = ("query_id", "doc_id")
+_NUMBERS = ("query", "doc")
 _MOST_MIRRORED = 1000
+_PLACES = {"row": pl.Int64, "column": pl.Int64}
+
+
+def numbered(rows: pl.DataFrame, index: pl.DataFrame) -> pl.DataFrame:
+    """Few rows with ids, such as candidates, as numbered pairs.
+
+    Args:
+        rows: columns query_id and doc_id, and any others.
+        index: table ``problem_index``.
+
+    Returns:
+        The rows with two more columns: query and doc, positions in the index. An id that the index
+        lacks has the position after the last.
+    """
+    positions = index.select("doc_id").with_row_index("position")
+    for name, number in zip(_PAIR, _NUMBERS, strict=True):
+        of = positions.rename({"doc_id": name, "position": number})
+        rows = rows.join(of, on=name, how="left", maintain_order="left")
+    return rows.with_columns(pl.col(*_NUMBERS).fill_null(index.height))
 
 
 def pairs_reach_a_floor(
-    pairs: pl.DataFrame, topic_floor: float, summary_floor: float
+    pairs: Parts, topic_floor: float, summary_floor: float, index: pl.DataFrame
 ) -> list[Violation]:
     """Every stored pair has a positive signal at or above its floor."""
     topic, summary = pl.col("topic"), pl.col("summary")
     kept = (topic > 0) & (topic >= topic_floor) | (summary > 0) & (summary >= summary_floor)
     what = f"pairs are below both floors (topic {topic_floor}, summary {summary_floor})"
-    return violations(pairs.filter(~kept), what, _PAIR)
+    bad = _BadPairs(what, index["doc_id"])
+    for part in parts_of(pairs):
+        bad.add(part.filter(~kept))
+    return bad.violations()
+
+
+class _BadPairs:
+    """Pairs that violate a rule: how many, and the first of each part."""
+
+    def __init__(self, what: str, ids: pl.Series) -> None:
+        self._what = what
+        self._ids = ids
+        self._count = 0
+        self._first: list[pl.DataFrame] = []
+
+    def add(self, bad: pl.DataFrame) -> None:
+        if not bad.height:
+            return
+        self._count += bad.height
+        named = set(_PAIR) <= set(bad.columns)
+        key = _PAIR if named else _NUMBERS  # both give one order
+        first = bad.select(key).unique().sort(key).head(FIRST)
+        self._first.append(first if named else with_ids(first, self._ids))
+
+    def violations(self) -> list[Violation]:
+        if not self._count:
+            return []
+        (found,) = violations(pl.concat(self._first), self._what, _PAIR)
+        return [replace(found, count=self._count)]
 
 
 class NumberedPairs:
-    """Pairs of signals by number, so that several rules look their ids up once.
+    """What several rules need of the pairs, from one look at each part.
 
     Args:
-        pairs: table ``signal_shards`` or ``candidate_sets``.
-        queries: the rows of ``problem_index`` that are queries here.
+        pairs: numbered pairs; a frame of :func:`numbered` may have ids that the index lacks.
+        asked: the queries that belong here, as (n_problems,) truth values or as positions.
         index: table ``problem_index``.
     """
 
-    def __init__(self, pairs: pl.DataFrame, queries: pl.DataFrame, index: pl.DataFrame) -> None:
-        self.pairs = pairs
-        self.queries = queries
-        self.ids = index["doc_id"]
-        number = pl.Enum(self.ids)
-        self._asked = self.ids.is_in(queries["doc_id"].implode()).to_numpy()
-        self._is_document = index["is_document"].to_numpy()
-        self._cluster = index["cluster_id"].rank("dense").to_numpy()
-        runs = pairs["query_id"].rle().struct.unnest()  # a table is sorted by query: few runs
-        query = _positions(runs["value"], number)
-        query = np.repeat(np.where(self._asked[query], query, -1), runs["len"].to_numpy())
-        doc = _positions(pairs["doc_id"], number)
-        self.query: NDArray[np.int64] = query
-        """(n_pairs,) position of each query in the index; -1 for what is no query here."""
-        self.doc: NDArray[np.int64] = np.where(self._is_document[doc], doc, -1)
-        """(n_pairs,) position of each document; -1 for what may not be a candidate."""
+    def __init__(self, pairs: Parts, asked: NDArray[Any], index: pl.DataFrame) -> None:
+        # The arrays have a place more than the index, for ids that it lacks.
+        size = index.height
+        self._index = index
+        self._asked = np.zeros(size + 1, dtype=np.bool_)
+        self._asked[:size][asked] = True
+        self._is_document = np.append(index["is_document"].to_numpy(), False)
+        self._cluster = np.append(index["cluster_id"].rank("dense").to_numpy(), 0)
+        self._mirrored = np.flatnonzero(self._asked & self._is_document)[:_MOST_MIRRORED]
+        self._place = np.full(size + 1, -1, dtype=np.int64)
+        self._place[self._mirrored] = np.arange(self._mirrored.size)
+        self._strangers, self._barred, self._own = (
+            _BadPairs(what, index["doc_id"])
+            for what in (
+                "pairs are of a query that does not belong here",
+                "pairs have a document that may not be a candidate",
+                "pairs are of a query and itself or its near-duplicate",
+            )
+        )
+        self._sizes = {name: np.zeros(size + 1, np.int64) for name in ("pairs", *SIGNALS)}
+        self._both = [pl.DataFrame(schema={**dict.fromkeys(SIGNALS, pl.Float64), **_PLACES})]
+        for part in parts_of(pairs):
+            self.add(part)
+
+    def add(self, pairs: pl.DataFrame) -> None:
+        """Look at another part."""
+        query, doc = (pairs[name].to_numpy() for name in _NUMBERS)
+        runs = pairs["query"].rle().struct.unnest()
+        queries, lengths = runs["value"].to_numpy(), runs["len"].to_numpy().astype(np.int64)
+        starts = np.cumsum(lengths) - lengths
+        asked, document = np.repeat(self._asked[queries], lengths), self._is_document[doc]
+        own = self._cluster[doc] == np.repeat(self._cluster[queries], lengths)
+        own &= asked & document
+        for bad, where in ((self._strangers, ~asked), (self._barred, ~document), (self._own, own)):
+            if where.any():
+                bad.add(pairs.filter(where))
+        np.add.at(self._sizes["pairs"], queries, lengths)
+        for name in SIGNALS:
+            positive = np.add.reduceat(pairs[name].to_numpy() > 0, starts, dtype=np.int64)
+            np.add.at(self._sizes[name], queries, positive)
+        rows = np.flatnonzero(np.repeat(self._place[queries] >= 0, lengths))
+        rows = rows[self._place[doc[rows]] >= 0]
+        ends = {"row": self._place[query[rows]], "column": self._place[doc[rows]]}
+        self._both.append(pairs.select(SIGNALS)[rows].with_columns(**_series(ends)))
 
     def are_of_others(self) -> list[Violation]:
         """A query is paired with documents outside its near-duplicate cluster only."""
-        known = (self.query >= 0) & (self.doc >= 0)
-        own = known & (self._cluster[self.query] == self._cluster[self.doc])
-        faults = {
-            "pairs are of a query that does not belong here": self.query < 0,
-            "pairs have a document that may not be a candidate": self.doc < 0,
-            "pairs are of a query and itself or its near-duplicate": own,
-        }
-        return [
-            violation
-            for what, bad in faults.items()
-            for violation in violations(self.pairs.filter(bad), what, _PAIR)
-        ]
+        faults = (self._strangers, self._barred, self._own)
+        return [violation for bad in faults for violation in bad.violations()]
 
     def are_symmetric(self) -> list[Violation]:
         """Where both are queries here, a pair is there both ways, with equal signals.
 
         Of many queries the first 1,000 by id are looked at; ids are hashes.
         """
-        size = len(self.ids)
-        some = np.flatnonzero(self._asked & self._is_document)
-        some = some[self.ids.gather(some).arg_sort().to_numpy()][:_MOST_MIRRORED]
-        looked_at = np.zeros(size, dtype=np.bool_)
-        looked_at[some] = True
-        both = np.flatnonzero((self.query >= 0) & looked_at[self.query])
-        both = both[(self.doc[both] >= 0) & looked_at[self.doc[both]]]
-        place = self.query[both], self.doc[both]
+        both, size = pl.concat(self._both), self._mirrored.size
+        place = both["row"].to_numpy(), both["column"].to_numpy()
         found: list[Violation] = []
         for signal in SIGNALS:
             # + 2, so that a pair that is there one way only differs by more than any signal
-            values = self.pairs[signal].gather(both).to_numpy() + 2.0
+            values = both[signal].to_numpy() + 2.0
             way = coo_array((values, place), shape=(size, size)).tocsr()
             difference = triu(abs(way - way.T), k=1).tocoo()
             for bad, what in (
@@ -91,9 +159,10 @@ class NumberedPairs:
                     f"pairs of two queries have another {signal} signal the other way",
                 ),
             ):
-                ends = {"query_id": difference.row[bad], "doc_id": difference.col[bad]}
-                rows = {name: self.ids.gather(position) for name, position in ends.items()}
-                found += violations(pl.DataFrame(rows), what, _PAIR)
+                ends = {"query": difference.row[bad], "doc": difference.col[bad]}
+                numbers = {name: self._mirrored[place] for name, place in ends.items()}
+                rows = with_ids(pl.DataFrame(numbers), self._index["doc_id"])
+                found += violations(rows, what, _PAIR)
         return list(dict.fromkeys(found))
 
     def fit_the_population(self, counted: pl.DataFrame) -> list[Violation]:
@@ -102,17 +171,11 @@ class NumberedPairs:
         Args:
             counted: what :func:`saber_dagster.signals.population` returned.
         """
-        known = self.query >= 0
-        kinds = {"pairs": known} | {
-            name: known & (self.pairs[name] > 0).to_numpy() for name in SIGNALS
-        }
-        sizes = {
-            name: np.bincount(self.query[kept], minlength=len(self.ids))
-            for name, kept in kinds.items()
-        }
+        sizes = {name: column[:-1] for name, column in self._sizes.items()}
         rows = (
-            self.queries.select("doc_id", pl.col("domains").alias("domain"))
-            .join(pl.DataFrame({"doc_id": self.ids, **sizes}), on="doc_id")
+            self._index.select(pl.col("domains").alias("domain"))
+            .with_columns(**_series(sizes))
+            .filter(self._asked[:-1])
             .explode("domain", empty_as_null=True)
             .drop_nulls("domain")
             .group_by("domain")
@@ -135,91 +198,30 @@ class NumberedPairs:
         ]
 
 
-def _positions(ids: pl.Series, number: pl.Enum) -> NDArray[np.int64]:
-    codes = ids.cast(number, strict=False).to_physical().cast(pl.Int64)
-    return codes.fill_null(-1).to_numpy()
-
-
-def high_pairs(pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame) -> pl.DataFrame:
-    """Which signals of each pair are high, by the thresholds as they stand.
-
-    Percentile: above the threshold, strictly. Top M: at least the query's M-th largest, and the floor.
-
-    Returns:
-        The pairs of queries with a threshold, with columns topic_high and summary_high.
-    """
-    rows = thresholds.select(
-        pl.col("domain").alias("primary_domain"),
-        "rule",
-        "m",
-        *(pl.col(name).alias(f"{name}_limit") for name in SIGNALS),
-    )
-    queries = index.filter("is_query").select(pl.col("doc_id").alias("query_id"), "primary_domain")
-    joined = pairs.join(queries.join(rows, on="primary_domain"), on="query_id")
-    parts = [joined.filter(pl.col("rule") == "percentile").with_columns(_above())]
-    for m in joined.filter(pl.col("rule") != "percentile")["m"].unique():
-        part = joined.filter((pl.col("rule") != "percentile") & (pl.col("m") == m))
-        least = part.group_by("query_id").agg(
-            pl.when(pl.len() >= m).then(pl.col(name).top_k(m).min()).otherwise(0.0)
-            .alias(f"{name}_least")
-            for name in SIGNALS
-        )  # fmt: skip
-        part = part.join(least, on="query_id").with_columns(
-            (
-                (pl.col(name) >= pl.col(f"{name}_least"))
-                & (pl.col(name) >= pl.col(f"{name}_limit"))
-                & (pl.col(name) > 0)
-            ).alias(f"{name}_high")
-            for name in SIGNALS
-        )
-        parts.append(part.select(parts[0].columns))
-    return pl.concat(parts)
-
-
-def _above() -> list[pl.Expr]:
-    return [
-        ((pl.col(name) > pl.col(f"{name}_limit")) & (pl.col(name) > 0)).alias(f"{name}_high")
-        for name in SIGNALS
-    ]
-
-
-def group_of() -> pl.Expr:
-    """The group of a pair by topic_high and summary_high; empty if neither is."""
-    topic_only, summary_only, both = GROUPS
-    topic, summary = pl.col("topic_high"), pl.col("summary_high")
-    return (
-        pl.when(topic & summary).then(pl.lit(both))
-        .when(topic).then(pl.lit(topic_only))
-        .when(summary).then(pl.lit(summary_only))
-    )  # fmt: skip
+def _series(columns: dict[str, NDArray[Any]]) -> dict[str, pl.Series]:
+    return {name: pl.Series(name, values) for name, values in columns.items()}
 
 
 def threshold_counts_are_right(
-    thresholds: pl.DataFrame, pairs: pl.DataFrame, index: pl.DataFrame, per_group: int
+    thresholds: pl.DataFrame, shards: Parts, index: pl.DataFrame, per_group: int
 ) -> list[Violation]:
     """What the table says of each domain is what a recount of the high pairs gives.
 
     Args:
         thresholds: table ``thresholds``, computed from the others.
-        pairs: table ``signal_shards``.
+        shards: the numbered pairs of all queries.
         index: table ``problem_index``.
         per_group: K.
     """
-    sizes = (
-        high_pairs(pairs, index, thresholds)
-        .with_columns(group_of().alias("group"))
-        .drop_nulls("group")
-        .group_by("query_id")
-        .agg((pl.col("group") == group).sum().cast(pl.Int64).alias(group) for group in GROUPS)
-    )
+    sizes = group_sizes(shards, index, thresholds)
     queries, documents = index.filter("is_query"), index.filter("is_document")
     own = documents.group_by("cluster_id").agg(pl.len().cast(pl.Int64).alias("own"))
     topic_only, summary_only, both = (pl.col(group) for group in GROUPS)
     recount = (
-        queries.select(
-            pl.col("doc_id").alias("query_id"), "cluster_id", pl.col("domains").alias("domain")
-        )
-        .join(sizes, on="query_id", how="left")
+        index.select("is_query", "cluster_id", pl.col("domains").alias("domain"))
+        .with_row_index("query")
+        .filter("is_query")
+        .join(sizes, on="query", how="left")
         .join(own, on="cluster_id", how="left")
         .with_columns(pl.col(*GROUPS, "own").fill_null(0))
         .explode("domain", empty_as_null=True)

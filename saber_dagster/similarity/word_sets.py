@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,28 @@ class WordSets:
         """
         sizes = np.fromiter((len(words) for words in word_sets), np.int64, len(word_sets))
         ids = (vocabulary[word] for words in word_sets for word in words)
+        return cls._of(sizes, np.fromiter(ids, np.int64, int(sizes.sum())), len(vocabulary))
+
+    @classmethod
+    def of_lists(cls, words: pl.Series) -> "WordSets":
+        """Number the words of each list of words in their alphabetical order.
+
+        Args:
+            words: lists of strings, in any order; a word that is given twice counts once.
+        """
+        every = words.explode(empty_as_null=False).drop_nulls()
+        vocabulary = every.unique().sort()
+        ids = every.cast(pl.Enum(vocabulary)).to_physical().cast(pl.Int64).to_numpy()
+        return cls._of(words.list.len().cast(pl.Int64).to_numpy(), ids, len(vocabulary))
+
+    @classmethod
+    def _of(cls, sizes: npt.NDArray[np.int64], ids: npt.NDArray[Any], n_words: int) -> "WordSets":
         rows = np.repeat(np.arange(sizes.size), sizes)
         # one number per occurrence sorts by set, then word, and shows repetitions
-        width = max(len(vocabulary), 1)
-        keys = np.unique(rows * width + np.fromiter(ids, np.int64, rows.size))
+        width = max(n_words, 1)
+        keys = np.unique(rows * width + ids)
         ends = np.searchsorted(keys, np.arange(sizes.size + 1) * width)
-        return cls(ends.astype(np.int64), (keys % width).astype(np.int32), len(vocabulary))
+        return cls(ends.astype(np.int64), (keys % width).astype(np.int32), n_words)
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:

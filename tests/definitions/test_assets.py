@@ -1,5 +1,9 @@
 """Real builds of a tiny home: what runs, what is pinned, and which checks stop what."""
 
+import dataclasses
+import re
+from pathlib import Path
+
 import dagster as dg
 import polars as pl
 import pytest
@@ -7,9 +11,11 @@ from homes import SHARDS, TinyHome, write_problems
 
 from assets.annotation import coverage
 from saber_dagster.build_failures import BuildError
+from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.jobs import JOBS
 from saber_dagster.metrics import ndcg
+from saber_dagster.tables import TableStore
 
 pytestmark = pytest.mark.definitions
 
@@ -34,7 +40,7 @@ def without_release(home):
 
 
 def test_pictures_are_shown_where_they_are_wanted_and_change_nothing(corpus, finished, tmp_path):
-    drawn = TinyHome.make(tmp_path / "drawn", corpus, pictures=True)
+    drawn = TinyHome.make(tmp_path / "drawn", corpus, pictures=True, histogram_bins=256)
     drawn.build()
     assert drawn.versions("thresholds") == finished.versions("thresholds")
 
@@ -43,9 +49,11 @@ def test_pictures_are_shown_where_they_are_wanted_and_change_nothing(corpus, fin
         return set(event.asset_materialization.metadata)
 
     assert "plot" in labels(drawn, "candidate_sets")
-    assert {"plot_eligible", "plot_tails"} <= labels(drawn, "thresholds")
+    assert {"plot_eligible", "plot_tails", "plot_curve"} <= labels(drawn, "thresholds")
     assert not any(label.startswith("plot") for label in labels(finished, "thresholds"))
-    drawn.change(pictures=False)
+    assert {"plot_histogram", "histogram"} <= labels(drawn, "signal_shards")
+    assert "histogram" not in labels(finished, "signal_shards")
+    drawn.change(pictures=False, histogram_bins=0)
     assert drawn.build() == set()
 
 
@@ -134,6 +142,61 @@ def test_growth_of_the_corpus_moves_nothing_that_is_pinned(home, corpus, tmp_pat
     assert after["problem_index"] != index["problem_index"]
     assert after["release"] == index["release"]
     assert home.replies() > replies, "the annotator was asked about the new documents"
+    assert taken_over(home) == [True, True]
+    grown = [home.table("signal_shards", [shard]) for shard in SHARDS]
+    version = home.versions("signal_shards")
+    (kept,) = (home.root / "indexes").iterdir()
+    kept.unlink()
+    home.forget("signal_shards")
+    home.build()
+    assert taken_over(home) == [False, False]
+    assert all(
+        home.table("signal_shards", [shard]).equals(rows)
+        for shard, rows in zip(SHARDS, grown, strict=True)
+    )
+    assert home.versions("signal_shards") == version
+
+
+def taken_over(home):
+    """Whether the last signals of each shard were made from those before."""
+    key = dg.AssetKey("signal_shards")
+    found = []
+    for shard in SHARDS:
+        records = dg.AssetRecordsFilter(asset_key=key, asset_partitions=[shard])
+        (record,) = home.instance.fetch_materializations(records, limit=1).records
+        found.append(record.asset_materialization.metadata["taken_over"].value)
+    return found
+
+
+def test_pairs_are_read_as_the_documentation_says(finished, monkeypatch):
+    text = (Path(__file__).parents[2] / "docs" / "signals.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(finished.root)
+    names: dict = {}
+    exec(code.replace("algebra/s00", SHARDS[0].replace("|", "/")), names)  # our own document
+    index, pairs = finished.table("problem_index"), names["pairs"]
+    assert pairs.columns == ["query_id", "doc_id", "topic", "summary"]
+    assert set(pairs["query_id"]) <= set(index.filter("is_query")["doc_id"])
+    assert pairs.height == finished.table("signal_shards", SHARDS[:1]).height > 0
+
+
+def test_new_statistics_leave_nothing_to_take_over(home, corpus, tmp_path):
+    without_release(home)
+    home.use(corpus, write_problems(tmp_path / "more.jsonl", 50, 80))
+    home.build("signal_shards")
+    assert taken_over(home) == [False, False]
+
+
+def test_signals_are_read_with_the_index_that_they_were_made_from_only(home):
+    """Rows name problems by number, so that another index would make other pairs of them."""
+    index = home.table("problem_index")
+    store = TableStore(home.root / "tables")
+    made = store.provenance(["problem_index"], None)
+    other = dataclasses.replace(made, data_version="0" * 64)
+    store.write(TABLES["problem_index"], index, other, ["problem_index"])
+    said = home.launch("query_set")
+    assert "signal_shards:combinatorics|s00 names the rows of another problem_index" in said
+    assert "Materialize signal_shards again" in said
 
 
 def test_another_release_beside_one_that_is_pinned_must_be_meant(home):
@@ -267,7 +330,8 @@ def test_queries_without_full_groups_stop_the_build(home):
     without_release(home)
     home.forget("candidate_sets")
     query = home.table("query_set").filter(pl.col("primary_domain") == "combinatorics")["query_id"]
-    home.tamper("signal_shards", lambda t: t.filter(pl.col("query_id") != query[0]), SHARDS[0])
+    place = home.table("problem_index")["doc_id"].index_of(query[0])
+    home.tamper("signal_shards", lambda t: t.filter(pl.col("query") != place), SHARDS[0])
     ran = refused(home, "candidate_sets .*groups_are_full", "candidate_sets", SHARDS[0])
     assert ran == {"candidate_sets"}
     assert not list((home.root / "releases").iterdir())

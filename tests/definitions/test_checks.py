@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import dagster as dg
+import numpy as np
 import polars as pl
 import pytest
 from homes import SHARDS, TinyHome, write_problems
@@ -78,14 +79,18 @@ def tags(result):
 
 
 def pairs(made):
-    odd = made.pairs.filter(pl.col("query_id") == pl.col("query_id").first())
-    itself = odd.head(1).with_columns(
-        pl.col("query_id").alias("doc_id"), pl.lit(0.0).alias("topic"), pl.lit(0.0).alias("summary")
-    )
+    """The first query is also paired with itself, below both floors; topic signals are all different."""
+    rows = made.rows
+    some = np.searchsorted(rows.documents[: rows.indptr[1]], rows.queries[0])
+    topics = np.insert(np.arange(len(rows), dtype=np.uint32) + 1, some, 0)
     return dataclasses.replace(
         made,
-        pairs=pl.concat(
-            [made.pairs.with_columns(topic=pl.col("topic").rank("ordinal") / 1e6), itself]
+        rows=dataclasses.replace(
+            rows,
+            indptr=np.append(0, rows.indptr[1:] + 1),
+            documents=np.insert(rows.documents, some, rows.queries[0]),
+            topics=topics,
+            overlaps=np.insert(rows.overlaps, some, 0),
         ),
         population=made.population.with_columns(n_pairs=pl.lit(0, dtype=pl.Int64)),
     )
@@ -96,9 +101,10 @@ def queries(frame):
     return pl.concat([frame, more])
 
 
-def candidates(frame):
+def candidates(sample):
     row = pl.int_range(pl.len()) == 0
-    return frame.with_columns(where(row, doc_id=pl.col("query_id")))
+    frame = sample.frame.with_columns(where(row, doc_id=pl.col("query_id")))
+    return dataclasses.replace(sample, frame=frame)
 
 
 def games(frame):
@@ -132,10 +138,10 @@ FAULTS = {
         ),
     ),
     "topic_statistics": (
-        "saber_dagster.signals.topic_statistics",
+        "assets.signals.count_topics",
         lambda t: t.with_columns(pl.col("count") + 1),
     ),
-    "signal_shards": ("saber_dagster.signals.compute_signals", pairs),
+    "signal_shards": ("assets.signals.compute_signals", pairs),
     "thresholds": (
         "assets.signals.fit_thresholds",
         lambda result: dataclasses.replace(

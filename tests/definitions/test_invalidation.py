@@ -25,6 +25,7 @@ CHANGES = {
     "rejudging.cron": "0 3 * * *",
     "rejudging.partitions_per_tick": 3,
     "pictures": False,
+    "histogram_bins": 256,
     "release": "r2",
     "domains": ["algebra", "geometry"],
     "partitions.corpus_shards": 3,

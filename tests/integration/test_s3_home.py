@@ -124,7 +124,8 @@ def test_a_killed_build_goes_on_and_ends_in_the_tables_of_a_local_one(home, expe
     assert home.went_on["fresh_partitions"] >= len(home.before) - 1, "one may be unrecorded"
     assert home.versions() == expected
     kept = {key.split("/")[1] for key in home.listing()}
-    wanted = {"tables", "releases", "ledger", "saber.yaml", "retrievers.yaml", "home.json"}
+    folders = {"tables", "indexes", "releases", "ledger"}
+    wanted = {*folders, "saber.yaml", "retrievers.yaml", "home.json"}
     assert kept == wanted, "what is local stays local"
     assert (home.folder / "one" / "dagster" / "dagster.yaml").exists()
 

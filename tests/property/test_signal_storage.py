@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saber_dagster.errors import SaberError
+from saber_dagster.hashing import sum_of_versions
 from saber_dagster.signal_pairs import SignalShards, with_ids
 from saber_dagster.signal_storage import SCHEMA, SignalRows, decode, encode
 from saber_dagster.similarity import twins
@@ -108,6 +109,9 @@ def test_the_version_follows_ids_pairs_and_signals_alone() -> None:
         rows_of(pairs).version(pl.Series(["ab", "", "c"]), counts),
     ]
     assert len({first, *others}) == 8
+    shards = [rows_of({query: pairs[query]}).version(ids, counts) for query in pairs]
+    assert sum_of_versions(shards) == sum_of_versions(reversed(shards)) == first
+    assert sum_of_versions([]) == rows_of({}).version(ids, counts)
 
 
 def test_what_is_not_in_order_is_not_stored() -> None:

@@ -1,13 +1,19 @@
 """Both signals agree exactly with their plain twins."""
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import joined
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.signals import compute_signals, information_content, topic_statistics
+from saber_dagster.signal_growth import Before, grow
+from saber_dagster.signal_join import SignalJoin, query_positions
+from saber_dagster.signal_storage import decode, encode
+from saber_dagster.signals import information_content, population, topic_statistics
 from saber_dagster.similarity import twins
 from trees import tree_of
 
@@ -46,8 +52,7 @@ def indexes(draw: st.DrawFn, tree: OntologyTree) -> pl.DataFrame:
                 "is_query": draw(st.sampled_from([True, True, False])),
             }
         )
-    frame = pl.DataFrame(rows, schema=TABLES["problem_index"].schema)
-    return frame[draw(st.permutations(range(frame.height)))]
+    return pl.DataFrame(rows, schema=TABLES["problem_index"].schema)
 
 
 @pytest.mark.property
@@ -57,9 +62,10 @@ def indexes(draw: st.DrawFn, tree: OntologyTree) -> pl.DataFrame:
     tree=trees(),
     topic_floor=st.sampled_from([0.0, 0.3, 0.5, 1.0]),
     summary_floor=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+    block=st.sampled_from([1, 2, 5, 100]),
 )
 def test_signals_are_those_of_the_twins(
-    data: st.DataObject, tree: OntologyTree, topic_floor: float, summary_floor: float
+    data: st.DataObject, tree: OntologyTree, topic_floor: float, summary_floor: float, block: int
 ) -> None:
     index = data.draw(indexes(tree))
     documents = index.filter("is_document").to_dicts()
@@ -69,7 +75,7 @@ def test_signals_are_those_of_the_twins(
     statistics = topic_statistics(index, tree)
     assert information_content(statistics, tree).tolist() == content
 
-    expected = {}
+    expected, every = {}, []
     for x in queries:
         for y in documents:
             if x["cluster_id"] == y["cluster_id"]:
@@ -77,18 +83,58 @@ def test_signals_are_those_of_the_twins(
             sets = ([tree.index[topic] for topic in row["topics"]] for row in (x, y))
             topic = twins.best_match_average(*sets, tree, content, EPSILON)
             summary = twins.jaccard(x["words"], y["words"])
+            every.append((topic, summary))
             if 0 < topic >= topic_floor or 0 < summary >= summary_floor:
                 expected[x["doc_id"], y["doc_id"]] = (topic, summary)
     ids = [row["doc_id"] for row in queries]
-    found = compute_signals(index, tree, statistics, ids, topic_floor, summary_floor, EPSILON)
-    assert {(q, d): (t, s) for q, d, t, s in found.pairs.iter_rows()} == expected
-    assert found.pairs.select("query_id", "doc_id").rows() == sorted(expected)
+    join = SignalJoin(index, tree, statistics, topic_floor, summary_floor, EPSILON, block=block)
+    found = joined(join, index, ids)
+    assert {(q, d): (t, s) for q, d, t, s in found.iter_rows()} == expected
+    assert found.select("query_id", "doc_id").rows() == sorted(expected)
     values = {pair: signals for pair, signals in expected.items() if pair[::-1] in expected}
     assert all(values[d, q] == signals for (q, d), signals in values.items())
+
+    for bins in (1, 4, 256):
+        counts = join.histograms(query_positions(index, ids), bins)
+        for i, signal in enumerate(("topic", "summary")):
+            binned = [min(int(values[i] * bins), bins - 1) for values in every]
+            assert counts[signal].tolist() == np.bincount(binned, minlength=bins).tolist()
 
     pairs = [(x, y) for x in queries for y in documents if x["cluster_id"] != y["cluster_id"]]
     with_topics = [(x, y) for x, y in pairs if x["topics"] and y["topics"]]
     with_words = [(x, y) for x, y in pairs if x["words"] and y["words"]]
     with_both = [(x, y) for x, y in with_topics if x["words"] and y["words"]]
     sizes = [len(queries), len(pairs), len(with_topics), len(with_words), len(with_both)]
-    assert found.population.rows() == ([("algebra", *sizes)] if queries else [])
+    counted = population(index.filter("is_query"), index.filter("is_document"))
+    assert counted.rows() == ([("algebra", *sizes)] if queries else [])
+
+
+@pytest.mark.property
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), tree=trees(), floor=st.sampled_from([0.0, 0.3]))
+def test_a_grown_corpus_has_the_pairs_of_one_computed_anew(
+    data: st.DataObject, tree: OntologyTree, floor: float
+) -> None:
+    """Problems come, go and change between two indexes; statistics are those of the first."""
+    old, new = data.draw(indexes(tree)), data.draw(indexes(tree))
+    stays = set(data.draw(st.sets(st.sampled_from(old["doc_id"].to_list()))))
+    new = pl.concat(
+        [new.filter(~pl.col("doc_id").is_in(stays)), old.filter(pl.col("doc_id").is_in(stays))]
+    ).sort("doc_id")
+    statistics = topic_statistics(old, tree)
+    asked = [
+        query_positions(index, data.draw(st.sets(st.sampled_from(ids))) if ids else [])
+        for index in (old, new)
+        for ids in [index.filter("is_query")["doc_id"].to_list()]
+    ]
+
+    def join(index: pl.DataFrame, documents: npt.NDArray[np.bool_] | None = None) -> SignalJoin:
+        return SignalJoin(index, tree, statistics, floor, floor, EPSILON, documents)
+
+    stored = encode(join(old).rows(asked[0]))
+    before = Before(decode(stored, old.height), asked[0], old)
+    grown = grow(before, new, asked[1], lambda documents: join(new, documents))
+    anew = join(new).rows(asked[1])
+    for name in ("queries", "indptr", "documents", "topics", "overlaps"):
+        assert getattr(grown, name).tolist() == getattr(anew, name).tolist()
+        assert getattr(grown, name).dtype == getattr(anew, name).dtype

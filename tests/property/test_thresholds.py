@@ -4,12 +4,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import cut, numbered
 
+from saber_dagster import threshold_percentile
 from saber_dagster.contracts import TABLES
 from saber_dagster.similarity import twins
 from saber_dagster.thresholds import ThresholdRule, fit_thresholds
 
 DOMAIN = "algebra"
+SIGNALS = {"query_id": pl.String, "doc_id": pl.String, "topic": pl.Float64, "summary": pl.Float64}
 
 
 @st.composite
@@ -35,8 +38,8 @@ def signals(draw: st.DrawFn) -> dict[str, dict[str, twins.Signals]]:
 
 def frames(
     values: dict[str, dict[str, twins.Signals]], floors: tuple[float, float]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The pairs as they are stored, and the index."""
+) -> tuple[list[pl.DataFrame], pl.DataFrame]:
+    """The stored pairs, two queries in each part, and the index."""
     pairs, rows = [], {}
     for query, documents in values.items():
         rows[query] = {"topics": ["t"], "words": ["w"], "is_document": False, "is_query": True}
@@ -60,9 +63,9 @@ def frames(
     index = pl.DataFrame(
         [{"doc_id": name, "cluster_id": name, **shared, **row} for name, row in rows.items()],
         schema=TABLES["problem_index"].schema,
-    )
-    table = TABLES["signal_shards"]
-    return pl.DataFrame(pairs, schema=table.schema, orient="row"), index
+    ).sort("doc_id")
+    rows = pl.DataFrame(pairs, schema=SIGNALS, orient="row")
+    return cut(numbered(rows, index), 2), index
 
 
 @pytest.mark.property
@@ -72,14 +75,19 @@ def frames(
     floors=st.sampled_from([(0.3, 0.05), (0.0, 0.0), (0.5, 0.2), (0.3, 0.0)]),
     n=st.integers(1, 3),
     k=st.integers(1, 2),
+    grid=st.sampled_from([1, 3, 32]),
 )
 def test_the_percentile_is_the_one_found_by_trying_every_share(
-    values: dict[str, dict[str, twins.Signals]], floors: tuple[float, float], n: int, k: int
-) -> None:
+    values: dict[str, dict[str, twins.Signals]], floors: tuple[float, float], n: int, k: int,
+    grid: int,
+) -> None:  # fmt: skip
     expected = twins.percentile(list(values.values()), floors, n, k)
     pairs, index = frames(values, floors)
     rule = ThresholdRule("percentile", k, n, *floors)
-    result = fit_thresholds(pairs, index, [DOMAIN], rule)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threshold_percentile, "GRID", grid)
+        patch.setattr(threshold_percentile, "QUERIES_PER_BLOCK", 1)
+        result = fit_thresholds(pairs, index, [DOMAIN], rule)
     row = result.frame.row(0, named=True)
     if expected is None:
         (failure,) = result.failures

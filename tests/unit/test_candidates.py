@@ -3,18 +3,16 @@ import polars as pl
 import pytest
 
 from saber_dagster.candidates import (
-    SmallestGroup,
     eligible_queries,
+    group_codes,
     group_counts,
-    group_pairs,
     sample_candidates,
     select_queries,
 )
-from saber_dagster.contracts import TABLES
+from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import hash64
-
-PAIRS = TABLES["signal_shards"].schema
+from saber_dagster.signal_pairs import SCHEMA
 
 
 def make_index(**domains: list[str]) -> pl.DataFrame:
@@ -49,84 +47,128 @@ def make_thresholds(rule: str, topic: float, summary: float, **m: int | None) ->
     )
 
 
-def make_pairs(query: str, *signals: tuple[float, float]) -> pl.DataFrame:
-    rows = [(query, f"d{i}", topic, summary) for i, (topic, summary) in enumerate(signals)]
-    return pl.DataFrame(rows, schema=PAIRS, orient="row")
+def make_pairs(query: int, *signals: tuple[float, float]) -> pl.DataFrame:
+    """The pairs of a query with the documents from 0 on."""
+    rows = [(query, doc, *values) for doc, values in enumerate(signals)]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def groups_of(frame: pl.DataFrame) -> dict[str, str]:
-    return dict(frame.select("doc_id", "group").iter_rows())
+def groups_of(
+    pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame
+) -> dict[tuple[int, int], str]:
+    codes = group_codes(pairs, index, thresholds)
+    rows = zip(pairs["query"], pairs["doc"], codes, strict=True)
+    return {(query, doc): GROUPS[code - 1] for query, doc, code in rows if code}
 
 
 def test_the_percentile_threshold_is_exceeded_strictly() -> None:
-    pairs = make_pairs("q", (0.8, 0.2), (0.9, 0.2), (0.8, 0.3), (0.9, 0.3), (0.0, 0.3))
+    pairs = make_pairs(0, (0.8, 0.2), (0.9, 0.2), (0.8, 0.3), (0.9, 0.3), (0.0, 0.3))
     thresholds = make_thresholds("percentile", 0.8, 0.2, algebra=None)
-    groups = group_pairs(pairs, make_index(q=["algebra"]), thresholds)
-    expected = {"d1": "topic_only", "d2": "summary_only", "d3": "both", "d4": "summary_only"}
-    assert groups_of(groups) == expected
+    codes = group_codes(pairs, make_index(q=["algebra"]), thresholds)
+    assert codes.tolist() == [0, 1, 2, 3, 2]
+    assert codes.dtype == np.uint8
+    assert GROUPS == ("topic_only", "summary_only", "both")
 
 
 def test_a_signal_of_zero_is_never_high() -> None:
-    pairs = make_pairs("q", (0.5, 0.0), (0.0, 0.5))
+    pairs = make_pairs(0, (0.5, 0.0), (0.0, 0.5))
     for rule in ("percentile", "top_m"):
-        thresholds = make_thresholds(rule, 0.0, 0.0, algebra=9)
-        groups = group_pairs(pairs, make_index(q=["algebra"]), thresholds)
-        assert groups_of(groups) == {"d0": "topic_only", "d1": "summary_only"}
+        for m in (2, 9):
+            thresholds = make_thresholds(rule, 0.0, 0.0, algebra=m)
+            assert group_codes(pairs, make_index(q=["algebra"]), thresholds).tolist() == [1, 2]
 
 
 def test_top_m_takes_ties_and_needs_the_floor() -> None:
-    pairs = make_pairs("q", (0.9, 0.0), (0.7, 0.0), (0.7, 0.0), (0.6, 0.05), (0.3, 0.04))
+    pairs = make_pairs(0, (0.9, 0.0), (0.7, 0.0), (0.7, 0.0), (0.6, 0.05), (0.3, 0.04))
     index = make_index(q=["algebra"])
-    two = group_pairs(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=2))
-    assert groups_of(two) == {
-        "d0": "topic_only",
-        "d1": "topic_only",
-        "d2": "topic_only",
-        "d3": "summary_only",
-    }
-    nine = group_pairs(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=9))
-    assert groups_of(nine) == {
-        "d0": "topic_only",
-        "d1": "topic_only",
-        "d2": "topic_only",
-        "d3": "both",
-        "d4": "topic_only",
-    }
+    two = group_codes(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=2))
+    assert two.tolist() == [1, 1, 1, 2, 0]
+    nine = group_codes(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=9))
+    assert nine.tolist() == [1, 1, 1, 3, 1]
 
 
 def test_a_query_of_several_domains_follows_its_primary_domain() -> None:
-    pairs = pl.concat([make_pairs(q, (0.9, 0), (0.8, 0), (0.7, 0)) for q in ("p", "q")])
+    pairs = pl.concat([make_pairs(q, (0.9, 0), (0.8, 0), (0.7, 0)) for q in (0, 1)])
     index = make_index(p=["algebra", "geometry"], q=["geometry", "algebra"])
-    groups = group_pairs(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=1, geometry=2))
-    assert groups.select("query_id", "doc_id").rows() == [("p", "d0"), ("q", "d0"), ("q", "d1")]
-    with pytest.raises(SaberError, match="geometry"):
-        group_pairs(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=1))
+    thresholds = make_thresholds("top_m", 0.3, 0.05, algebra=1, geometry=2)
+    assert list(groups_of(pairs, index, thresholds)) == [(0, 0), (1, 0), (1, 1)]
+    for function in (
+        lambda limits: group_codes(pairs, index, limits),
+        lambda limits: group_counts([pairs], index, limits),
+        lambda limits: sample_candidates([pairs], index, limits, [], 1, 7, texts(index)),
+    ):
+        with pytest.raises(SaberError, match="geometry"):
+            function(make_thresholds("top_m", 0.3, 0.05, algebra=1))
 
 
-def make_groups(query: str, topic_only: int, summary_only: int, both: int) -> pl.DataFrame:
-    names = ["topic_only"] * topic_only + ["summary_only"] * summary_only + ["both"] * both
-    rows = [(query, f"d{i:03}", 0.5, 0.5, group) for i, group in enumerate(names)]
-    return pl.DataFrame(rows, schema=PAIRS | {"group": pl.String}, orient="row")
+def test_what_is_no_query_has_no_group() -> None:
+    index = make_index(p=["algebra"], q=["algebra"]).with_columns(is_query=pl.Series([True, False]))
+    pairs = pl.concat([make_pairs(q, (0.9, 0.9)) for q in (0, 1)])
+    thresholds = make_thresholds("percentile", 0.5, 0.5, algebra=None)
+    assert group_codes(pairs, index, thresholds).tolist() == [3, 0]
+    assert group_counts([pairs], index, thresholds)["query"].to_list() == [0]
 
 
-GROUPS = pl.concat(
-    [make_groups("p", 3, 3, 3), make_groups("q", 9, 9, 2), make_groups("r", 5, 4, 3)]
+def test_pairs_out_of_order_are_refused() -> None:
+    pairs = pl.concat([make_pairs(q, (0.9, 0.9)) for q in (1, 0)])
+    index = make_index(p=["algebra"], q=["algebra"])
+    thresholds = make_thresholds("top_m", 0.3, 0.05, algebra=1)
+    with pytest.raises(ValueError, match="order"):
+        group_codes(pairs, index, thresholds)
+
+
+LIMITS = make_thresholds("percentile", 0.5, 0.5, algebra=None)
+SIGNALS_OF = {"topic_only": (0.9, 0.1), "summary_only": (0.1, 0.9), "both": (0.9, 0.9)}
+BY_NAME = make_index(**{f"d{i:02}": ["algebra"] for i in range(30)})
+NAMES = BY_NAME["doc_id"]
+
+
+def make_groups(query: int, **sizes: int) -> pl.DataFrame:
+    """Pairs of a query of which the first are topic-only, and so on."""
+    return make_pairs(query, *(SIGNALS_OF[group] for group, n in sizes.items() for _ in range(n)))
+
+
+def texts(index: pl.DataFrame, **problems: str) -> pl.DataFrame:
+    """A corpus of problems that share no run of words, but for those given."""
+    ids = index["doc_id"].to_list()
+    rows = [problems.get(doc, " ".join(f"{doc} {i}" for i in range(9))) for doc in ids]
+    return pl.DataFrame({"doc_id": ids, "problem": rows}).reverse()
+
+
+SHARDS = [
+    make_groups(0, topic_only=3, summary_only=3, both=3),
+    pl.concat(
+        [
+            make_groups(2, topic_only=9, summary_only=9, both=2),
+            make_groups(3, topic_only=5, summary_only=4, both=3),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("per_group", "expected"), [(3, ["p", "r"]), (2, ["p", "q", "r"]), (4, []), (0, list("psqr"))]
 )
-
-
-def test_eligible_queries_have_k_in_each_group() -> None:
-    assert eligible_queries(GROUPS, 3) == ["p", "r"]
-    assert eligible_queries(GROUPS, 2) == ["p", "q", "r"]
-    assert eligible_queries(GROUPS, 4) == []
-    assert eligible_queries(make_groups("p", 5, 5, 0), 1) == []
+def test_eligible_queries_have_k_in_each_group(per_group: int, expected: list[str]) -> None:
+    index = make_index(**{query: ["algebra"] for query in "psqr"})
+    counts = group_counts(SHARDS, index, LIMITS)
+    assert eligible_queries(counts, index, per_group) == sorted(expected)
+    one_empty = group_counts([make_groups(0, topic_only=5, summary_only=5)], index, LIMITS)
+    assert eligible_queries(one_empty, index, 1) == []
 
 
 def test_counts_include_queries_without_any_candidate() -> None:
-    index = make_index(q=["algebra"], s=["algebra"])
-    assert group_counts(GROUPS, index).rows() == [
-        ("q", ["algebra"], 9, 9, 2),
-        ("s", ["algebra"], 0, 0, 0),
+    index = make_index(**{query: ["algebra"] for query in "psqru"})
+    index = index.with_columns(is_query=pl.Series([True] * 4 + [False]))
+    counts = group_counts(SHARDS, index, LIMITS)
+    assert counts.rows() == [
+        (0, ["algebra"], 3, 3, 3),
+        (1, ["algebra"], 0, 0, 0),
+        (2, ["algebra"], 9, 9, 2),
+        (3, ["algebra"], 5, 4, 3),
     ]
+    assert list(counts.schema.values()) == [pl.UInt32, pl.List(pl.String), *[pl.Int64] * 3]
+    assert group_counts([], index, LIMITS)["both"].to_list() == [0] * 4
 
 
 def test_queries_are_the_smallest_hashes_of_each_domain() -> None:
@@ -172,33 +214,43 @@ def test_no_eligible_query_makes_an_empty_query_set() -> None:
 
 
 def test_candidates_are_the_smallest_hashes_of_each_group() -> None:
-    sample = sample_candidates(
-        GROUPS.sample(fraction=1, shuffle=True, seed=2), ["p", "q", "r"], 3, 7
-    )
-    # q has too few of both
-    assert sample["query_id"].unique().sort().to_list() == ["p", "r"]
-    for group in ("topic_only", "summary_only", "both"):
-        rows = GROUPS.filter((pl.col("query_id") == "r") & (pl.col("group") == group))
-        expected = sorted(rows["doc_id"], key=lambda doc: hash64(7, "r", doc))[:3]
-        drawn = sample.filter((pl.col("query_id") == "r") & (pl.col("group") == group))
+    shards = [pairs.with_columns(pl.col("query") + 20) for pairs in SHARDS]
+    asked = ["d23", "d20", "d22", "zz"]
+    sample = sample_candidates(shards, BY_NAME, LIMITS, asked, 3, 7, texts(BY_NAME))
+    frame = sample.frame
+    # d22 has too few of both, zz is no query
+    assert frame["query_id"].unique(maintain_order=True).to_list() == ["d20", "d23"]
+    assert (sample.left_out, sample.near_duplicates) == (("d22", "zz"), 0)
+    assert TABLES["candidate_sets"].check(frame).equals(frame)
+    for group, docs in (("topic_only", NAMES[:5]), ("summary_only", NAMES[5:9])):
+        expected = sorted(docs, key=lambda doc: hash64(7, "d23", doc))[:3]
+        drawn = frame.filter(pl.col("query_id") == "d23", pl.col("group") == group)
         assert sorted(drawn["doc_id"]) == sorted(expected)
-    assert sample_candidates(GROUPS, [], 3, 7).equals(TABLES["candidate_sets"].empty())
+        assert set(drawn.select("topic", "summary").rows()) == {SIGNALS_OF[group]}
+    none = sample_candidates(shards, BY_NAME, LIMITS, [], 3, 7, texts(BY_NAME))
+    assert none.frame.equals(TABLES["candidate_sets"].empty())
 
 
-def test_smallest_group_follows_pairs_from_one_group_to_another() -> None:
-    # Query 0: document 0 is topic-only from 1 and both from 5, document 1 is topic-only from 2,
-    # document 2 is summary-only from 3. Query 1 has one pair that is both at once.
-    query = np.array([0, 0, 0, 1])
-    topic = np.array([1.0, 2.0, np.inf, 4.0])
-    summary = np.array([5.0, np.inf, 3.0, 4.0])
-    groups = SmallestGroup(query, topic, summary, n_queries=3)
-    assert [groups.at(level).tolist() for level in (4.9, 5.0)] == [[0, 0, 0], [1, 0, 0]]
-    level, eligible = groups.eligible(1)
-    assert dict(zip(level, eligible, strict=True)) == {1: 0, 2: 0, 3: 0, 4: 0, 5: 1}
-    assert SmallestGroup(query, topic, summary, 3, end=5.0).at(9).tolist() == [0, 0, 0]
+TEN = "Find all positive integers n such that n + 1 divides n squared."
 
 
-def test_more_pairs_can_make_the_smallest_group_smaller() -> None:
-    query = np.zeros(3, dtype=np.int64)
-    groups = SmallestGroup(query, np.array([1.0, 2.0, 1.0]), np.array([1.0, 1.0, 3.0]), 1)
-    assert [int(groups.at(level)[0]) for level in (1, 2, 3)] == [1, 0, 0]
+def test_near_duplicates_of_the_query_are_no_candidates() -> None:
+    pairs = [make_groups(29, topic_only=5, summary_only=5, both=5)]
+    first, *others = sorted(NAMES[:5], key=lambda doc: hash64(7, "d29", doc))
+    near = texts(BY_NAME, d29=TEN, **{first: TEN.upper().replace(" ", "  ")})
+    sample = sample_candidates(pairs, BY_NAME, LIMITS, ["d29"], 3, 7, near)
+    drawn = sample.frame.filter(group="topic_only")["doc_id"].to_list()
+    assert drawn == sorted(others[:3])
+    assert (sample.near_duplicates, sample.left_out) == (1, ())
+    full = sample_candidates(pairs, BY_NAME, LIMITS, ["d29"], 5, 7, near)
+    assert (full.frame.height, full.near_duplicates, full.left_out) == (0, 1, ("d29",))
+    # nothing is looked at beyond the K that are taken
+    late = texts(BY_NAME, d29=TEN, **{others[-1]: TEN})
+    assert sample_candidates(pairs, BY_NAME, LIMITS, ["d29"], 4, 7, late).near_duplicates == 0
+
+
+def test_a_document_that_the_corpus_lacks_is_an_error() -> None:
+    pairs = [make_groups(29, topic_only=1, summary_only=1, both=1)]
+    few = texts(BY_NAME).filter(pl.col("doc_id") != "d01")
+    with pytest.raises(SaberError, match="no document d01"):
+        sample_candidates(pairs, BY_NAME, LIMITS, ["d29"], 1, 7, few)

@@ -69,8 +69,8 @@ def test_however_a_table_is_cut_it_arrives_as_one_frame(manager, shards):
     for shard, part in parts.items():
         write(manager, stored(part, shard))
     loaded = load(manager, *shards)
-    assert isinstance(loaded.frame, pl.DataFrame)
-    assert loaded.frame.equals(rows)
+    assert isinstance(loaded.rows, pl.DataFrame)
+    assert loaded.rows.equals(rows)
     assert loaded.versions == {f"summaries:{s}": TABLE.version(p) for s, p in parts.items()}
 
 
@@ -78,7 +78,7 @@ def test_the_order_of_writing_and_an_empty_shard_change_nothing(manager):
     write(manager, stored(frame("b"), "c01"))
     write(manager, stored(frame(), "c02"))
     write(manager, stored(frame("c", "a"), "c00"))
-    assert load(manager, "c00", "c01", "c02").frame.equals(frame("a", "b", "c"))
+    assert load(manager, "c00", "c01", "c02").rows.equals(frame("a", "b", "c"))
 
 
 @pytest.mark.parametrize("shards", [(), ("c00", "c01")])
@@ -90,7 +90,7 @@ def test_nothing_is_built_on_a_failed_check(manager, shards):
     with pytest.raises(SaberError, match=f"summaries:{last} failed a check.*coverage: 1 of 2"):
         load(manager, *shards)
     if shards:
-        assert load(manager, "c00").frame.height == 1
+        assert load(manager, "c00").rows.height == 1
 
 
 def test_a_missing_shard_is_an_error(manager):
@@ -129,5 +129,5 @@ def test_frame_and_version_are_of_one_table_when_another_replaces_it_meanwhile(
             patch.setattr(pl, name, then_replaced(getattr(pl, name)))
         loaded = load(manager, "c00")
     assert read, "the test does not see how tables are read"
-    assert loaded.versions == {"summaries:c00": TABLE.version(loaded.frame)}
+    assert loaded.versions == {"summaries:c00": TABLE.version(loaded.rows)}
     assert load(manager, "c00").versions != loaded.versions

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from pairs import PAIRS, numbered
 
 from assets.pictures import MOST_CHARACTERS, picture
 from saber_dagster.contracts import GROUPS, TABLES
@@ -18,6 +19,7 @@ from saber_dagster.leaderboard import BASELINE_WARNING
 from saber_dagster.plots import candidates, judging, leaderboard, signals, style, topics
 from saber_dagster.plots.render import data_uri, png, svg
 from saber_dagster.settings import RetrieverEntry
+from saber_dagster.signal_tails import signal_tails
 
 DOMAINS = ("algebra", "geometry")
 SITE = SimpleNamespace(settings=SimpleNamespace(pictures=True))
@@ -270,14 +272,10 @@ def test_more_topics_than_fit_become_one_bar_of_the_same_weight():
 
 def test_tails_are_shares_of_the_domain_s_pairs():
     frame = index(("q1", ["algebra"]), ("q2", ["algebra", "geometry"]), ("d1", []), ("d2", []))
-    pairs = table(
-        "signal_shards",
-        {"query_id": "q1", "doc_id": "d1", "topic": 0.5, "summary": 0.2},
-        {"query_id": "q1", "doc_id": "d2", "topic": 0.9, "summary": 0.0},
-        {"query_id": "q2", "doc_id": "d1", "topic": 0.2, "summary": 1.0},
-    )
-    tails = signals.signal_tails(
-        pairs, frame.filter("is_query"), frame, {"topic": 0.3, "summary": 0.05}
+    rows = [("q1", "d1", 0.5, 0.2), ("q1", "d2", 0.9, 0.0), ("q2", "d1", 0.2, 1.0)]
+    pairs = numbered(pl.DataFrame(rows, schema=PAIRS, orient="row"), frame)
+    tails = signals.tail_lines(
+        signal_tails([pairs], frame, DOMAINS, {"topic": 0.3, "summary": 0.05})
     )
     # each query has 3 pairs: 6 of algebra, 3 of geometry
     algebra = tails.filter((pl.col("domain") == "algebra") & (pl.col("signal") == "topic"))
@@ -288,6 +286,28 @@ def test_tails_are_shares_of_the_domain_s_pairs():
     geometry = tails.filter(pl.col("domain") == "geometry")
     assert set(geometry["signal"]) == {"summary"}  # its only topic signal is below the floor
     assert geometry["share"].to_list() == [pytest.approx(1 / 3)] * geometry.height
+
+
+def test_histograms_are_the_counts_and_mark_the_floor():
+    counts = {"topic": [7, 0, 2, 1], "summary": [0, 0, 0, 0]}
+    figure = signals.histogram_figure(counts, {"topic": 0.3, "summary": 0.1}, "t")
+    topic, summary = figure.axes
+    assert topic.patches[0].get_data().values.tolist() == [7, 0, 2, 1]
+    assert topic.patches[0].get_data().edges.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert topic.lines[0].get_xdata() == [0.3, 0.3]
+    assert not summary.patches
+
+
+@pytest.mark.parametrize("level", ["share", "c"])
+def test_curves_are_the_eligible_queries_of_each_domain(level):
+    rows = [("algebra", 0.1, 3), ("geometry", 0.1, 0), ("algebra", 0.05, 2)]
+    schema = {"domain": pl.String, level: pl.Float64, "eligible": pl.Int64}
+    axes = signals.curve_figure(pl.DataFrame(rows, schema=schema, orient="row"), DOMAINS, 4).axes[0]
+    algebra, geometry, required = axes.lines
+    assert algebra.get_xydata().tolist() == [[0.05, 2], [0.1, 3]]
+    assert geometry.get_xydata().tolist() == [[0.1, 0]]
+    assert list(required.get_ydata()) == [4, 4]
+    assert (axes.get_xscale() == "log") == (level == "share")
 
 
 def test_tails_have_a_dot_at_the_share_that_counts_as_high():
@@ -461,9 +481,7 @@ def test_what_ranks_at_random_is_no_rival():
 def no_rows():
     empty = {name: contract.empty() for name, contract in TABLES.items()}
     nothing = index()
-    tails = signals.signal_tails(
-        empty["signal_shards"], nothing, nothing, {"topic": 0.3, "summary": 0.05}
-    )
+    tails = signals.tail_lines(signal_tails([], nothing, DOMAINS, {"topic": 0.3, "summary": 0.05}))
     weights = topics.topic_weights(empty["topic_tags"], empty["ontology_tree"])
     groups = empty["candidate_sets"].select("doc_id", "group")
     return {
@@ -471,6 +489,15 @@ def no_rows():
         "topics": lambda n: topics.topics_figure(weights, DOMAINS, "t", n),
         "tails": lambda n: signals.tails_figure(tails, DOMAINS, "t", empty["thresholds"], n),
         "eligible": lambda n: signals.eligible_figure(empty["thresholds"], DOMAINS, 5, 8, n),
+        "histogram": lambda n: signals.histogram_figure(
+            {"topic": [0, 0], "summary": [0, 0]}, {"topic": 0.3, "summary": 0.1}, "t", n
+        ),
+        "curve": lambda n: signals.curve_figure(
+            pl.DataFrame(schema={"domain": pl.String, "c": pl.Float64, "eligible": pl.Int64}),
+            DOMAINS,
+            5,
+            n,
+        ),
         "candidates": lambda n: candidates.candidates_figure(empty["candidate_sets"], "t", n),
         "rounds": lambda n: judging.rounds_figure(empty["judgments"], "t", "", n),
         "curves": lambda n: judging.rank_curves_figure(empty["benchmark"], "t", "", n),

@@ -1,19 +1,22 @@
 """Each rule finds a frame that violates it, says how often and where, and passes a sound one."""
 
+import itertools
 import math
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.rules import OTHERS, Rule
-from saber_dagster.candidates import group_pairs
-from saber_dagster.contracts import TABLES
+from saber_dagster.candidates import group_codes
+from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.corpus import Problem, build_corpus
 from saber_dagster.metrics import expected_random_ndcg, query_metrics
-from saber_dagster.rules import boards, candidates, corpus, judging, signals, topics
+from saber_dagster.rules import boards, candidates, corpus, high_pairs, judging, signals, topics
 from saber_dagster.rules.base import Violation, low_share, violations
+from saber_dagster.signal_pairs import SCHEMA, with_ids
 from saber_dagster.signals import population
 from saber_dagster.thresholds import ThresholdRule, fit_thresholds
 
@@ -331,27 +334,73 @@ def test_counts_that_do_not_add_up_the_tree_are_found(row, bad, what):
 
 # signals
 
-PAIRS = frame(
-    "signal_shards",
-    *(
-        {"query_id": q, "doc_id": d, "topic": t, "summary": s}
-        for q, d, t, s in [
-            ("1", "2", 0.5, 0.1),
-            ("1", "3", 0.0, 0.2),
-            ("1", "4", 0.9, 0.0),
-            ("2", "1", 0.5, 0.1),
-            ("2", "3", 0.4, 0.3),
-        ]
-    ),
+ENDS = {"query_id": pl.String, "doc_id": pl.String}
+
+
+def pairs_of(*rows):
+    """Pairs as rows of the ids of query and document, topic signal and summary signal."""
+    schema = ENDS | {"topic": pl.Float64, "summary": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+PAIRS = pairs_of(
+    ("1", "2", 0.5, 0.1),
+    ("1", "3", 0.0, 0.2),
+    ("1", "4", 0.9, 0.0),
+    ("2", "1", 0.5, 0.1),
+    ("2", "3", 0.4, 0.3),
 )
-QUERIES = INDEX.filter(pl.col("doc_id").is_in(["1", "2"]))
+ASKED = np.array([0, 1])
+"""Queries 1 and 2."""
 
 
-def test_pairs_below_both_floors_are_found():
-    assert signals.pairs_reach_a_floor(PAIRS, 0.3, 0.2) == []
-    assert signals.pairs_reach_a_floor(PAIRS, 0.5, 0.2) == []
-    assert signals.pairs_reach_a_floor(PAIRS, 0.51, 0.2)[0].count == 2
-    assert signals.pairs_reach_a_floor(change(PAIRS, 1, summary=0.0), 0.0, 0.0)[0].count == 1
+def numbers(pairs):
+    """Pairs with ids as a part of the signal shards."""
+    return signals.numbered(pairs, INDEX).select(list(SCHEMA)).sort("query", "doc")
+
+
+def in_parts(pairs, cuts=()):
+    """Numbered pairs in parts that end after the queries at these positions."""
+    ends = [-1, *sorted(set(cuts)), 1 << 31]
+    return [
+        pairs.filter(pl.col("query") > low, pl.col("query") <= high)
+        for low, high in itertools.pairwise(ends)
+    ]
+
+
+def rows_of(pairs):
+    """The ids of numbered pairs."""
+    return with_ids(pairs, INDEX["doc_id"]).select("query_id", "doc_id").rows()
+
+
+NUMBERED = numbers(PAIRS)
+SHARDS = in_parts(NUMBERED, [0])
+
+
+def test_rows_with_ids_get_numbers_and_unknown_ids_the_one_after_the_last():
+    rows = frame("candidate_sets", *({"query_id": q, "doc_id": d} for q, d in ["2z", "z1", "13"]))
+    found = signals.numbered(rows, INDEX)
+    assert found.select("query", "doc").rows() == [(1, 4), (4, 0), (0, 2)]
+    assert found.drop("query", "doc").equals(rows)
+
+
+@pytest.mark.parametrize("shards", [NUMBERED, SHARDS], ids=["frame", "parts"])
+def test_pairs_below_both_floors_are_found(shards):
+    def rule(*floors, pairs=shards):
+        return signals.pairs_reach_a_floor(pairs, *floors, INDEX)
+
+    assert rule(0.3, 0.2) == []
+    assert rule(0.5, 0.2) == []
+    (found,) = rule(0.51, 0.2)
+    assert (found.count, found.examples) == (2, ("query 1, document 2", "query 2, document 1"))
+    assert rule(0.0, 0.0, pairs=numbers(change(PAIRS, 1, summary=0.0)))[0].count == 1
+
+
+def test_examples_are_the_first_of_all_parts_in_any_order():
+    (found,) = signals.pairs_reach_a_floor(SHARDS[::-1], 1.0, 1.0, INDEX)
+    assert (found.count, len(found.examples)) == (5, 3)
+    assert found == signals.pairs_reach_a_floor(NUMBERED, 1.0, 1.0, INDEX)[0]
+    assert found.examples[0] == "query 1, document 2"
 
 
 @pytest.mark.parametrize(
@@ -364,17 +413,21 @@ def test_pairs_below_both_floors_are_found():
     ],
 )
 def test_pairs_with_oneself_or_strangers_are_found(row, bad, what):
-    assert signals.NumberedPairs(PAIRS, QUERIES, INDEX).are_of_others() == []
-    found = signals.NumberedPairs(change(PAIRS, row, **bad), QUERIES, INDEX).are_of_others()
-    assert what in said(found)
-    assert sum(v.count for v in found) == 1
+    for asked in (ASKED, np.array([True, True, False, False])):
+        assert signals.NumberedPairs(SHARDS, asked, INDEX).are_of_others() == []
+        rows = change(PAIRS, row, **bad)
+        found = signals.NumberedPairs(signals.numbered(rows, INDEX), asked, INDEX).are_of_others()
+        assert what in said(found)
+        assert sum(v.count for v in found) == 1
+        assert f"query {rows['query_id'][row]}, document {rows['doc_id'][row]}" in said(found)
 
 
 def test_pairs_with_near_duplicates_or_texts_that_are_no_documents_are_found():
     near = change(INDEX, 1, cluster_id="c1")
-    assert signals.NumberedPairs(PAIRS, QUERIES, near).are_of_others()[0].count == 2
+    (found,) = signals.NumberedPairs(SHARDS, ASKED, near).are_of_others()
+    assert (found.count, found.examples) == (2, ("query 1, document 2", "query 2, document 1"))
     text = change(INDEX, 3, is_document=False)
-    found = signals.NumberedPairs(PAIRS, QUERIES, text).are_of_others()
+    found = signals.NumberedPairs(SHARDS, ASKED, text).are_of_others()
     assert "1 pairs have a document that may not be a candidate" in said(found)
 
 
@@ -387,28 +440,37 @@ def test_pairs_with_near_duplicates_or_texts_that_are_no_documents_are_found():
     ],
 )
 def test_pairs_that_differ_the_other_way_are_found(bad, what):
-    assert signals.NumberedPairs(PAIRS, QUERIES, INDEX).are_symmetric() == []
-    found = signals.NumberedPairs(change(PAIRS, 3, **bad), QUERIES, INDEX).are_symmetric()
+    assert signals.NumberedPairs(SHARDS, ASKED, INDEX).are_symmetric() == []
+    pairs = in_parts(numbers(change(PAIRS, 3, **bad)), [0])
+    found = signals.NumberedPairs(pairs, ASKED, INDEX).are_symmetric()
     assert [v.what for v in found] == [f"pairs of two queries {found[0].what[21:]}"]
     assert what in said(found)
     assert found[0].examples == ("query 1, document 2",)
 
 
 def test_a_query_that_lost_all_its_pairs_is_found_by_the_other_way():
-    lost = PAIRS.filter(pl.col("query_id") == "1")
-    assert "one way only" in said(signals.NumberedPairs(lost, QUERIES, INDEX).are_symmetric())
+    lost = NUMBERED.filter(pl.col("query") == 0)
+    assert "one way only" in said(signals.NumberedPairs(lost, ASKED, INDEX).are_symmetric())
 
 
 def test_the_text_of_a_user_that_is_no_document_has_no_other_way():
     text = change(INDEX, 0, is_document=False)
-    one_way = PAIRS.filter(pl.col("doc_id") != "1")
-    queries = text.filter(pl.col("doc_id").is_in(["1", "2"]))
-    assert signals.NumberedPairs(one_way, queries, text).are_symmetric() == []
+    one_way = NUMBERED.filter(pl.col("doc") != 0)
+    assert signals.NumberedPairs(one_way, ASKED, text).are_symmetric() == []
+
+
+def test_of_many_queries_the_first_are_looked_at_for_the_other_way(monkeypatch):
+    monkeypatch.setattr(signals, "_MOST_MIRRORED", 2)
+    rows = numbers(pairs_of(("1", "2", 0.5, 0.0), ("1", "4", 0.5, 0.0)))
+    (found,) = signals.NumberedPairs(rows, np.arange(4), INDEX).are_symmetric()
+    assert (found.count, found.examples) == (1, ("query 1, document 2",))
+    (found,) = signals.NumberedPairs(rows, np.array([0, 3]), INDEX).are_symmetric()
+    assert (found.count, found.examples) == (1, ("query 1, document 4",))
 
 
 def test_more_pairs_than_the_population_are_found():
-    numbered = signals.NumberedPairs(PAIRS, QUERIES, INDEX)
-    counted = population(QUERIES, INDEX)
+    numbered = signals.NumberedPairs(SHARDS, ASKED, INDEX)
+    counted = population(INDEX[ASKED], INDEX)
     assert numbered.fit_the_population(counted) == []
     for name in ("n_pairs", "topic_pairs", "summary_pairs"):
         few = counted.with_columns(pl.lit(1, pl.Int64).alias(name))
@@ -416,6 +478,16 @@ def test_more_pairs_than_the_population_are_found():
     other = counted.with_columns(pl.col("n_queries") + 1)
     assert "another number of queries" in said(numbered.fit_the_population(other))
     assert numbered.fit_the_population(counted.clear())
+
+
+@pytest.mark.parametrize(("name", "n"), [("n_pairs", 5), ("topic_pairs", 4), ("summary_pairs", 4)])
+def test_the_pairs_of_all_parts_are_counted(name, n):
+    """Algebra has both queries: 5 pairs, 4 with a topic signal and 4 with a summary signal."""
+    numbered = signals.NumberedPairs(SHARDS, ASKED, INDEX)
+    counted = population(INDEX[ASKED], INDEX)
+    for most, violated in ((n - 1, True), (n, False)):
+        limit = pl.when(domain="algebra").then(most).otherwise(name).alias(name)
+        assert bool(numbered.fit_the_population(counted.with_columns(limit))) is violated
 
 
 RULES = {
@@ -426,10 +498,10 @@ RULES = {
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_counts_of_a_table_that_a_recount_contradicts_are_found(rule):
-    fitted = fit_thresholds(PAIRS, INDEX, DOMAINS, rule).frame
+    fitted = fit_thresholds(SHARDS, INDEX, DOMAINS, rule).frame
 
     def recount(table):
-        return signals.threshold_counts_are_right(table, PAIRS, INDEX, 1)
+        return signals.threshold_counts_are_right(table, SHARDS, INDEX, 1)
 
     assert recount(fitted) == []
     for name in ("n_queries", "n_pairs", "eligible_queries", "short_topic_only", "short_both"):
@@ -442,45 +514,77 @@ def test_counts_of_a_table_that_a_recount_contradicts_are_found(rule):
 def test_equal_to_a_percentile_threshold_is_not_high_and_equal_to_the_mth_largest_is():
     columns = {"domain": "algebra", "topic": 0.5, "summary": 0.1}
     above = frame("thresholds", columns | {"rule": "percentile"})
-    high = signals.high_pairs(PAIRS, INDEX, above)
-    assert high.filter("topic_high").select("query_id", "doc_id").rows() == [("1", "4")]
-    assert high.filter("summary_high").select("query_id", "doc_id").rows() == [
-        ("1", "3"),
-        ("2", "3"),
-    ]
+    high = pl.concat(high_pairs.high_pairs(SHARDS, INDEX, above))
+    assert rows_of(high.filter("topic_high")) == [("1", "4")]
+    assert rows_of(high.filter("summary_high")) == [("1", "3"), ("2", "3")]
     top = frame("thresholds", columns | {"rule": "top_m", "m": 2})
-    high = signals.high_pairs(PAIRS, INDEX, top)
-    assert high.filter("topic_high")["doc_id"].to_list() == ["2", "4", "1"]
+    high = pl.concat(high_pairs.high_pairs(SHARDS, INDEX, top))
+    assert rows_of(high.filter("topic_high")) == [("1", "2"), ("1", "4"), ("2", "1")]
+    only = pl.concat(high_pairs.high_pairs(SHARDS, INDEX, top, pl.Series(["2", "zz"])))
+    assert rows_of(only) == [("2", "1"), ("2", "3")]
 
 
 LEVELS = st.sampled_from([0.0, 0.1, 0.2, 0.3])
+CUTS = st.lists(st.integers(0, 3))
+
+
+def grid(signal, kept):
+    """Some of the 16 pairs of four queries and documents, numbered."""
+    ends = [(q, d) for q in "1234" for d in "1234"]
+    rows = [(*e, *s) for e, s, keep in zip(ends, signal, kept, strict=True) if keep]
+    return numbers(pairs_of(*rows))
 
 
 @pytest.mark.property
 @given(
     signal=st.lists(st.tuples(LEVELS, LEVELS), min_size=16, max_size=16),
     kept=st.lists(st.booleans(), min_size=16, max_size=16),
-    rule=st.sampled_from(["top_m", "percentile"]),
-    m=st.integers(1, 5),
+    rules=st.tuples(*[st.sampled_from(["top_m", "percentile"])] * 2),
+    m=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     limits=st.tuples(LEVELS, LEVELS),
+    cuts=CUTS,
 )
-def test_the_groups_of_a_recount_are_those_of_the_stage(signal, kept, rule, m, limits):
-    ends = [(q, d) for q in "1234" for d in "1234"]
-    rows = [
-        {"query_id": q, "doc_id": d, "topic": t, "summary": s}
-        for (q, d), (t, s), keep in zip(ends, signal, kept, strict=True)
-        if keep
-    ]
-    pairs = frame("signal_shards", *rows)
-    limit = {"rule": rule, "m": m, "topic": limits[0], "summary": limits[1]}
-    table = frame("thresholds", *({"domain": domain} | limit for domain in DOMAINS))
-    own = (
-        signals.high_pairs(pairs, INDEX, table)
-        .with_columns(signals.group_of().alias("group"))
-        .drop_nulls("group")
+def test_the_groups_of_a_recount_are_those_of_the_stage(signal, kept, rules, m, limits, cuts):
+    pairs = grid(signal, kept)
+    index = change(INDEX, 1, primary_domain="geometry")
+    table = frame(
+        "thresholds",
+        *(
+            {"domain": d, "rule": r, "m": n, "topic": limits[0], "summary": limits[1]}
+            for d, r, n in zip(DOMAINS, rules, m, strict=True)
+        ),
     )
-    found = group_pairs(pairs, INDEX, table)
-    assert own.select(found.columns).sort("query_id", "doc_id").equals(found)
+    parts = in_parts(pairs, cuts)
+    own = pl.concat(high_pairs.high_pairs(parts, index, table))
+    own = own.with_columns(group=high_pairs.group_of()).drop_nulls("group")
+    codes = group_codes(pairs, index, table)
+    named = pl.Series(["", *GROUPS], dtype=pl.String).gather(codes)
+    found = pairs.with_columns(group=named).filter(codes > 0)
+    assert own.select(found.columns).equals(found)
+    sizes = high_pairs.group_sizes(parts, index, table)
+    for query, *counts in sizes.iter_rows():
+        mine = found.filter(pl.col("query") == query)["group"]
+        assert counts == [(mine == group).sum() for group in GROUPS]
+    assert set(found["query"]) <= set(sizes["query"])
+
+
+@pytest.mark.property
+@given(
+    signal=st.lists(st.tuples(LEVELS, LEVELS), min_size=16, max_size=16),
+    kept=st.lists(st.booleans(), min_size=16, max_size=16),
+    asked=st.sets(st.integers(0, 3)),
+    cuts=CUTS,
+)
+def test_what_is_found_does_not_depend_on_the_parts(signal, kept, asked, cuts):
+    pairs = grid(signal, kept)
+    places = np.array(sorted(asked), dtype=np.int64)
+    counted = population(INDEX[places], INDEX)
+    whole, parts = (
+        signals.NumberedPairs(shards, places, INDEX) for shards in (pairs, in_parts(pairs, cuts))
+    )
+    assert whole.are_of_others() == parts.are_of_others()
+    assert whole.are_symmetric() == parts.are_symmetric()
+    assert whole.fit_the_population(counted) == parts.fit_the_population(counted)
 
 
 @pytest.mark.property
@@ -490,21 +594,15 @@ def test_the_groups_of_a_recount_are_those_of_the_stage(signal, kept, rule, m, l
     )
 )
 def test_pairs_that_differ_the_other_way_are_those_of_a_plain_look(rows):
-    queries = INDEX.filter("is_query")
-    pairs = frame(
-        "signal_shards",
-        *(
-            {"query_id": q, "doc_id": d, "topic": t, "summary": s}
-            for (q, d), (t, s) in rows.items()
-        ),
-    )
+    queries = INDEX["is_query"].to_numpy()
+    pairs = pairs_of(*((*ends, *values) for ends, values in rows.items()))
     both = {tuple(sorted(pair)) for pair in rows if pair[0] != pair[1] and pair[1] != "3"}
     alone = {pair for pair in both if (pair in rows) != (pair[::-1] in rows)}
     uneven = [
         sum(rows[pair][signal] != rows[pair[::-1]][signal] for pair in both - alone)
         for signal in (0, 1)
     ]
-    found = signals.NumberedPairs(pairs, queries, INDEX).are_symmetric()
+    found = signals.NumberedPairs(numbers(pairs), queries, INDEX).are_symmetric()
     assert sum(v.count for v in found if "one way only" in v.what) == len(alone)
     for signal, count in zip(("topic", "summary"), uneven, strict=True):
         assert sum(v.count for v in found if f"another {signal}" in v.what) == count
@@ -533,9 +631,14 @@ CHOSEN = frame(
 
 def test_queries_without_full_groups_are_found():
     more = pl.concat([PAIRS, change(PAIRS, 4, doc_id="4", topic=0.0).slice(4)])
-    assert candidates.queries_are_eligible(QUERY_SET, more, INDEX, LIMITS, 1) == []
-    assert candidates.queries_are_eligible(QUERY_SET, PAIRS, INDEX, LIMITS, 1)[0].count == 1
-    assert candidates.queries_are_eligible(QUERY_SET, more.clear(), INDEX, LIMITS, 1)[0].count == 1
+
+    def rule(shards):
+        return candidates.queries_are_eligible(QUERY_SET, shards, INDEX, LIMITS, 1)
+
+    assert rule(in_parts(numbers(more), [0])) == []
+    for few in (SHARDS, SHARDS[:1], []):
+        (found,) = rule(few)
+        assert (found.count, found.examples) == (1, ("query 2",))
 
 
 @pytest.mark.parametrize(
@@ -568,11 +671,13 @@ def test_samples_that_are_too_large_are_found():
         (1, {"group": "summary_only"}, "a group that is not theirs"),
         (0, {"topic": 0.6}, "other signals"),
         (0, {"doc_id": "4"}, "other signals"),
+        (0, {"doc_id": "zz"}, "other signals"),
+        (0, {"query_id": "zz"}, "other signals"),
     ],
 )
 def test_candidates_in_a_group_of_others_are_found(row, bad, what):
     def rule(chosen):
-        return candidates.groups_follow_the_thresholds(chosen, PAIRS, INDEX, LIMITS)
+        return candidates.groups_follow_the_thresholds(chosen, SHARDS, INDEX, LIMITS)
 
     assert rule(CHOSEN) == []
     assert what in said(rule(change(CHOSEN, row, **bad)))
@@ -834,14 +939,12 @@ def test_values_outside_their_interval_and_groups_that_start_late_are_found():
 
 def test_a_partition_without_queries_violates_nothing():
     none = {name: frame(name) for name in TABLES}
-    pairs = signals.NumberedPairs(none["signal_shards"], INDEX.clear(), INDEX)
+    pairs = signals.NumberedPairs([], np.array([], dtype=np.int64), INDEX)
     found = [
         pairs.are_of_others(),
         pairs.are_symmetric(),
         pairs.fit_the_population(population(INDEX.clear(), INDEX)),
-        candidates.groups_follow_the_thresholds(
-            none["candidate_sets"], none["signal_shards"], INDEX, LIMITS
-        ),
+        candidates.groups_follow_the_thresholds(none["candidate_sets"], [], INDEX, LIMITS),
         judging.rounds_are_complete(none["judgments"], none["candidate_sets"], 3, CORPUS),
         judging.games_are_sound(none["judgments"], none["candidate_sets"], CORPUS),
         judging.every_candidate_is_rated(none["ratings"], none["candidate_sets"]),

@@ -108,3 +108,77 @@ def test_a_provenance_that_cannot_be_read_is_none(store, stored):
     assert store.provenance(ASSET, None) is None
     frame("a").write_parquet(path)
     assert store.provenance(ASSET, None) is None
+
+
+PAIRS, SHARDS = TABLES["signal_shards"], ("algebra|s00", "geometry|s00")
+
+
+def pairs(*topics):
+    rows = [(0, i + 1, topic, 0) for i, topic in enumerate(topics)]
+    return pl.DataFrame(rows, schema=PAIRS.schema, orient="row")
+
+
+def write_pairs(store, shard, version, *topics, index="v1"):
+    made = Provenance(
+        PAIRS.name,
+        "signal_shards",
+        shard,
+        "1",
+        f"{version:064x}",
+        len(topics),
+        {"problem_index:all": index},
+    )
+    store.write(PAIRS, pairs(*topics), made, ["signal_shards"])
+
+
+def test_rows_that_name_others_by_number_keep_their_order_and_are_read_one_shard_at_a_time(store):
+    write_pairs(store, SHARDS[0], 1, 7, 5, 6)
+    write_pairs(store, SHARDS[1], 2)
+    parts = store.parts(PAIRS.name, ["signal_shards"], SHARDS)
+    assert parts.rows == 3
+    for _ in range(2):
+        assert [frame["topic"].to_list() for frame in parts] == [[7, 5, 6], []]
+    assert [frame.schema for frame in parts] == [PAIRS.schema] * 2
+    for shards in (SHARDS, SHARDS[::-1]):
+        assert store.version(PAIRS.name, ["signal_shards"], shards) == f"{3:064x}"
+
+
+def test_rows_are_refused_if_their_numbers_are_of_another_table(store):
+    write_pairs(store, SHARDS[0], 1, 7)
+    write_pairs(store, SHARDS[1], 2, 7, index="v0")
+    store.parts(PAIRS.name, ["signal_shards"], SHARDS[:1]).refuse_other_numbers("v1")
+    parts = store.parts(PAIRS.name, ["signal_shards"], SHARDS)
+    with pytest.raises(
+        ContractError, match=r"signal_shards:geometry\|s00 names the rows of another"
+    ):
+        parts.refuse_other_numbers("v1")
+
+
+def test_a_shard_that_is_missing_damaged_or_replaced_while_it_is_read_is_an_error(store):
+    write_pairs(store, SHARDS[0], 1, 7)
+    with pytest.raises(ContractError, match=r"s00.parquet is missing: materialize signal_shards:g"):
+        store.parts(PAIRS.name, ["signal_shards"], SHARDS)
+    store.path(["signal_shards"], SHARDS[1]).parent.mkdir()
+    store.path(["signal_shards"], SHARDS[1]).write_bytes(b"PAR1")
+    with pytest.raises(ContractError, match=r"s00.parquet is damaged; delete it"):
+        store.parts(PAIRS.name, ["signal_shards"], SHARDS)
+    write_pairs(store, SHARDS[1], 2, 8)
+    frames = iter(store.parts(PAIRS.name, ["signal_shards"], SHARDS))
+    next(frames)
+    write_pairs(store, SHARDS[1], 3, 9)
+    with pytest.raises(ContractError, match=r"changed while it was read\. Run"):
+        next(frames)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (pl.col("topic").cast(pl.Int64), "column topic is Int64"),
+        (pl.lit(None, dtype=pl.UInt32).alias("gap"), "column gap has no value"),
+        (pl.lit(10**9 + 1, dtype=pl.UInt32).alias("topic"), "column topic has more than"),
+    ],
+)
+def test_rows_that_name_others_by_number_are_held_to_their_columns(change, match):
+    assert PAIRS.check(pairs(7, 7)).equals(pairs(7, 7)), "equal rows are no repetition"
+    with pytest.raises(ContractError, match=match):
+        PAIRS.check(pairs(7).with_columns(change))

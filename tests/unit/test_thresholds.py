@@ -1,7 +1,8 @@
 import polars as pl
 import pytest
+from pairs import cut, numbered
 
-from saber_dagster.candidates import eligible_queries, group_pairs
+from saber_dagster.candidates import eligible_queries, group_counts
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.thresholds import ThresholdResult, ThresholdRule, fit_thresholds
@@ -25,17 +26,24 @@ def make_index(queries: dict[str, list[str]], n_documents: int = 20) -> pl.DataF
         }
         for name, domains in (queries | {f"d{i:02}": [] for i in range(n_documents)}).items()
     ]
-    return pl.DataFrame(rows, schema=TABLES["problem_index"].schema)
+    return pl.DataFrame(rows, schema=TABLES["problem_index"].schema).sort("doc_id")
 
 
-def make_pairs(signals: dict[str, list[tuple[float, float]]]) -> pl.DataFrame:
+SIGNALS = {"query_id": pl.String, "doc_id": pl.String, "topic": pl.Float64, "summary": pl.Float64}
+
+
+def make_parts(
+    signals: dict[str, list[tuple[float, float]]], index: pl.DataFrame, queries: int = 1
+) -> list[pl.DataFrame]:
+    """The numbered pairs of so many queries in each part."""
     rows = [
         (query, f"d{i:02}", float(topic), float(summary))
         for query, values in signals.items()
         for i, (topic, summary) in enumerate(values)
         if topic > 0 or summary > 0
     ]
-    return pl.DataFrame(rows, schema=TABLES["signal_shards"].schema, orient="row")
+    pairs = pl.DataFrame(rows, schema=SIGNALS, orient="row")
+    return cut(numbered(pairs, index), queries)
 
 
 def make_rule(rule: str, k: int = 1, n: int = 1, **values: object) -> ThresholdRule:
@@ -51,11 +59,12 @@ def fit(
 ) -> ThresholdResult:
     index = make_index(domains, n_documents)
     names = sorted({domain for members in domains.values() for domain in members} | {"algebra"})
-    pairs = make_pairs(signals)
-    result = fit_thresholds(pairs, index, names, rule)
+    shards = make_parts(signals, index)
+    result = fit_thresholds(shards, index, names, rule)
     assert TABLES["thresholds"].check(result.frame).equals(result.frame)
     # what is recorded is what the next stage finds
-    eligible = set(eligible_queries(group_pairs(pairs, index, result.frame), rule.per_group))
+    counts = group_counts(shards, index, result.frame)
+    eligible = set(eligible_queries(counts, index, rule.per_group))
     for row in result.frame.to_dicts():
         members = {query for query, own in domains.items() if row["domain"] in own}
         assert row["eligible_queries"] == len(members & eligible)
@@ -95,7 +104,8 @@ def test_the_share_is_of_the_pairs_in_which_both_have_the_feature() -> None:
     )
     # 20 topic pairs, 10 summary pairs: at the share 0.2 there are 4 and 2
     signals = [(0.9, 0.5), (0.8, 0), (0.7, 0), (0.6, 0), (0.5, 0), (0, 0.4), (0, 0.3)]
-    result = fit_thresholds(make_pairs({"q": signals}), index, ["algebra"], make_rule("percentile"))
+    shards = make_parts({"q": signals}, index)
+    result = fit_thresholds(shards, index, ["algebra"], make_rule("percentile"))
     row = result.frame.row(0, named=True)
     assert row["percentile"] == pytest.approx(0.8)
     assert (row["topic"], row["summary"]) == (0.5, 0.3)
@@ -219,18 +229,54 @@ def test_m_is_rounded_up_but_not_by_floating_point() -> None:
 def test_an_index_of_other_domains_is_an_error() -> None:
     for name in ("percentile", "top_m"):
         with pytest.raises(SaberError, match="topology"):
-            fit_thresholds(
-                make_pairs({}), make_index({"q": ["topology"]}), ["algebra"], make_rule(name)
-            )
+            fit_thresholds([], make_index({"q": ["topology"]}), ["algebra"], make_rule(name))
 
 
-def test_row_order_does_not_matter() -> None:
-    domains = {"p": ["algebra"], "q": ["geometry"]}
-    pairs = make_pairs({"p": STAIRS, "q": SPARSE})
+def test_neither_parts_nor_the_order_of_domains_matter() -> None:
+    domains = {"p": ["algebra"], "q": ["geometry"], "r": ["algebra", "geometry"]}
+    signals = {"p": STAIRS, "q": SPARSE, "r": STAIRS[::-1]}
     index = make_index(domains, 60)
     for name in ("percentile", "top_m"):
+        whole, single = (make_parts(signals, index, queries) for queries in (3, 1))
+        assert [len(whole), len(single)] == [1, 3]
+        empty = whole[0].clear()
         results = [
-            fit_thresholds(p, i, ["geometry", "algebra"], make_rule(name)).frame
-            for p, i in ((pairs, index), (pairs.reverse(), index.reverse()))
+            fit_thresholds(shards, index, order, make_rule(name))
+            for shards in (whole, single, [*single[::-1], empty])
+            for order in (["algebra", "geometry"], ["geometry", "algebra"])
         ]
-        assert results[0].equals(results[1])
+        for result in results[1:]:
+            assert result.frame.sort("domain").equals(results[0].frame.sort("domain"))
+            assert set(result.failures) == set(results[0].failures)
+            curves = [r.curve.sort("domain", maintain_order=True) for r in (result, results[0])]
+            assert curves[0].equals(curves[1])
+
+
+def test_pairs_out_of_order_are_an_error() -> None:
+    index = make_index({"p": ["algebra"], "q": ["algebra"]})
+    (part,) = make_parts({"p": STAIRS, "q": STAIRS}, index, 2)
+    with pytest.raises(ValueError, match="order"):
+        fit_thresholds([part.reverse()], index, ["algebra"], make_rule("top_m"))
+
+
+def test_what_may_not_be_a_query_does_not_count() -> None:
+    index = make_index({"p": ["algebra"], "q": ["algebra"]}).with_columns(
+        is_query=pl.col("doc_id") == "p"
+    )
+    for name in ("percentile", "top_m"):
+        both, one = (
+            fit_thresholds(make_parts(signals, index), index, ["algebra"], make_rule(name)).frame
+            for signals in ({"p": STAIRS, "q": SPARSE}, {"p": STAIRS})
+        )
+        assert both.equals(one)
+
+
+def test_the_curve_says_how_many_queries_are_eligible() -> None:
+    result = fit({"q": STAIRS}, {"q": ["algebra"]}, make_rule("percentile"))
+    # 1 of 20 pairs cannot do; at 4 of 20 the summary threshold would be below the floor
+    curve = dict(result.curve.select("share", "eligible").iter_rows())
+    assert curve == {2 / 20: 1, 3 / 20: 1}
+    domains = {"p": ["algebra"], "q": ["geometry"]}
+    result = fit({"p": STAIRS, "q": SPARSE}, domains, make_rule("top_m"), n_documents=60)
+    rows = result.curve.filter(domain="geometry").select("c", "eligible").rows()
+    assert rows == [(4.0, 0), (5.0, 0), (6.0, 1)]

@@ -1,0 +1,118 @@
+"""The chain from problem index to candidates as a home runs it, at low floors: CPU-seconds and memory.
+
+``python -m benchmarks.signal_chain N DENSITY`` prints a JSON object of figures, in CPU-seconds of all
+threads and MB. Tables are written and read as the assets do it: every partition of the signals reads the
+index anew. What Dagster, checks and pictures take comes on top. Making the corpus does not count.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.hit_densities import EPSILON
+from benchmarks.signal_parts import peak_mb, seconds, timed
+from benchmarks.synthetic_corpus import DOMAINS, make_corpus, problem_index
+from saber_dagster.candidates import choose_queries, sample_candidates
+from saber_dagster.contracts import TABLES
+from saber_dagster.ontology import OntologyTree
+from saber_dagster.partitions import domain_and_shard
+from saber_dagster.signal_join import SignalJoin, query_positions
+from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.signal_storage import encode
+from saber_dagster.signals import topic_statistics
+from saber_dagster.tables import Provenance, TableStore
+from saber_dagster.thresholds import ThresholdRule, fit_thresholds
+
+FLOORS = {"topic_floor": 0.6, "summary_floor": 0.15}
+SHARDS = 4
+"""Query shards of each domain."""
+PER_GROUP, QUERIES_REQUIRED, PER_DOMAIN, SEED = 50, 150, 200, 7
+INDEX, PAIRS = ["problem_index"], ["signal_shards"]
+
+
+def provenance(table: str, partition: str = "all", rows: int = 0, version: str = "v") -> Provenance:
+    """What a table of this run says of itself."""
+    return Provenance(table, table, partition, "1", version, rows, {"problem_index:all": "v"})
+
+
+def texts(index: pl.DataFrame) -> pl.DataFrame:
+    """A corpus whose problems are the words of their summaries: long enough to be compared."""
+    return index.select("doc_id", pl.col("words").list.join(" ").alias("problem"))
+
+
+def join(store: TableStore, tree: OntologyTree, statistics: pl.DataFrame, partition: str) -> int:
+    """Compute and write one partition of the signals; returns its pairs."""
+    with timed("index"):
+        index = store.read("problem_index", INDEX, None)
+    domain, shard = domain_and_shard(partition)
+    mine = (pl.col("primary_domain") == domain) & (pl.col("shard") == shard)
+    with timed("prepare"):
+        asked = query_positions(index, index.filter("is_query", mine)["doc_id"])
+        ready = SignalJoin(index, tree, statistics, **FLOORS, epsilon=EPSILON)
+    with timed("join"):
+        rows = ready.rows(asked)
+    with timed("store"):
+        word_counts = index["words"].list.len().to_numpy()
+        version = rows.version(index["doc_id"], word_counts)
+        made = provenance("signal_shards", partition, len(rows), version)
+        store.write(TABLES["signal_shards"], encode(rows), made, PAIRS)
+    return len(rows)
+
+
+def run(n: int, density: str) -> dict[str, float]:
+    """All figures of a corpus."""
+    corpus = make_corpus(n, density)
+    index = problem_index(corpus, SHARDS)
+    tree = corpus.tree
+    with tempfile.TemporaryDirectory() as folder:
+        store = TableStore(Path(folder))
+        store.write(TABLES["problem_index"], index, provenance("problem_index"), INDEX)
+        statistics = topic_statistics(index, tree)
+        del corpus, index
+        start = peak_mb()
+        partitions = [f"{domain}|s{shard:02}" for domain in DOMAINS for shard in range(SHARDS)]
+        pairs = sum(join(store, tree, statistics, partition) for partition in partitions)
+        signals_peak = peak_mb()
+        n_bytes = sum(path.stat().st_size for path in Path(folder, *PAIRS).rglob("*.parquet"))
+        index = store.read("problem_index", INDEX, None)
+        shards = SignalShards(store.parts("signal_shards", PAIRS, partitions), index)
+        rule = ThresholdRule("percentile", PER_GROUP, QUERIES_REQUIRED, **FLOORS)
+        with timed("thresholds"):
+            fitted = fit_thresholds(shards, index, DOMAINS, rule)
+        with timed("query set"):
+            chosen = choose_queries(
+                shards, index, fitted.frame, PER_DOMAIN, PER_GROUP, SEED, texts(index)
+            )
+        queries = chosen.frame
+        with timed("candidates"):
+            found = 0
+            for partition in partitions:
+                domain, shard = domain_and_shard(partition)
+                mine = queries.filter(primary_domain=domain, shard=shard)["query_id"]
+                part = SignalShards(store.parts("signal_shards", PAIRS, [partition]), index)
+                found += sample_candidates(
+                    part, index, fitted.frame, mine, PER_GROUP, SEED, texts(index)
+                ).frame.height
+    row = fitted.frame.row(0, named=True)
+    return seconds | {
+        "pairs": pairs,
+        "bytes": n_bytes,
+        "peak": peak_mb(),
+        "signals peak": signals_peak,
+        "loaded": start,
+        "queries": queries.height,
+        "candidates": found,
+        "eligible": float(np.min(fitted.frame["eligible_queries"].to_numpy())),
+        "topic threshold": row["topic"],
+        "summary threshold": row["summary"],
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    figures: dict[str, Any] = run(int(sys.argv[1]), sys.argv[2])
+    print(json.dumps(figures, default=float))

@@ -1,0 +1,189 @@
+"""Both relevance signals of queries with every document, without comparing most pairs."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from saber_dagster.errors import SaberError
+from saber_dagster.ontology import OntologyTree
+from saber_dagster.signal_pairs import SIGNALS
+from saber_dagster.signal_storage import SignalRows
+from saber_dagster.signals import information_content
+from saber_dagster.similarity.pair_union import unite
+from saber_dagster.similarity.sparse_rows import SparseRows
+from saber_dagster.similarity.summary_join import SummaryJoin
+from saber_dagster.similarity.topic import Floats, Ints, TopicSets, ancestor_table
+from saber_dagster.similarity.topic_join import TopicJoin
+from saber_dagster.similarity.word_sets import WordSets
+
+QUERIES_PER_BLOCK = 4096
+"""Queries that are joined at once."""
+
+
+class SignalJoin:
+    """The documents of an index, ready to be paired with any queries of it.
+
+    A query and its near-duplicates are never a pair. A pair is found if a signal is positive and
+    reaches its floor; it then has both exact signals. The topic signal is rounded to 1e-9, once;
+    every later comparison uses the rounded value. The summary signal is not rounded. What is found
+    depends on the pair alone: not on threads, the order of the queries or what else is there.
+
+    Args:
+        index: table ``problem_index``.
+        tree: the ontology.
+        statistics: table ``topic_statistics``, of the release or of now.
+        topic_floor: lowest topic signal that is found.
+        summary_floor: lowest summary signal that is found.
+        epsilon: of Lin's similarity; positive.
+        documents: (n_problems,) which documents of the index to pair with; by default all.
+        block: so many queries are joined at once; it decides memory alone.
+
+    Raises:
+        SaberError: epsilon is not positive.
+
+    Source: SABER-Math, "Scoring Problem Pair Relevance".
+    """
+
+    def __init__(
+        self,
+        index: pl.DataFrame,
+        tree: OntologyTree,
+        statistics: pl.DataFrame,
+        topic_floor: float,
+        summary_floor: float,
+        epsilon: float,
+        documents: npt.NDArray[np.bool_] | None = None,
+        block: int = QUERIES_PER_BLOCK,
+    ) -> None:
+        if epsilon <= 0:
+            raise SaberError(f"signals.epsilon: {epsilon} is not positive. The paper's is 1e-12")
+        self._block = block
+        self._topics = [
+            tuple(tree.index[topic] for topic in topics) for topics in index["topics"].to_list()
+        ]
+        self._words = WordSets.of_lists(index["words"])
+        self._clusters = index["cluster_id"].rank("dense").cast(pl.Int32).to_numpy()
+        is_document = index["is_document"].to_numpy()
+        wanted = is_document if documents is None else is_document & documents
+        self._documents = np.flatnonzero(wanted).astype(np.int32)
+        self._sets = TopicSets.of(self._topics[i] for i in self._documents)
+        self._document_words = self._words.take(self._documents)
+        self._topic = TopicJoin(
+            self._sets,
+            ancestor_table(tree),
+            information_content(statistics, tree),
+            epsilon,
+            topic_floor,
+        )
+        self._summary = SummaryJoin(self._document_words, summary_floor)
+
+    def rows(self, queries: npt.NDArray[np.int32]) -> SignalRows:
+        """Find the pairs of some queries.
+
+        Args:
+            queries: (n_queries,) positions in the index, ascending.
+
+        Returns:
+            All of their pairs that reach a floor; memory is about 30 bytes per pair of a block, and
+            10 bytes per pair of the result, twice.
+        """
+        blocks = [
+            self._rows_of(queries[start : start + self._block])
+            for start in range(0, max(queries.size, 1), self._block)
+        ]
+        lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
+        return SignalRows(
+            queries.astype(np.int32),
+            np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+            *(
+                np.concatenate([getattr(block, name) for block in blocks])
+                for name in ("documents", "topics", "overlaps")
+            ),
+        )
+
+    def histograms(self, queries: npt.NDArray[np.int32], bins: int) -> dict[str, Ints]:
+        """Count all pairs of some queries by their signals, also those below the floors.
+
+        Args:
+            queries: (n_queries,) positions in the index.
+            bins: a signal v is in bin ``min(int(v * bins), bins - 1)``.
+
+        Returns:
+            signal → (bins,) counts; their sum is the number of pairs, those without a feature in bin 0.
+        """
+        weights = np.bincount(self._sets.set_of, minlength=self._sets.sizes.size)
+        total = {signal: np.zeros(bins, dtype=np.int64) for signal in SIGNALS}
+        for start in range(0, queries.size, self._block):
+            some = queries[start : start + self._block]
+            sets, words = self._features(some)
+            times = np.bincount(sets.set_of, minlength=sets.sizes.size)
+            total["topic"] += times @ self._topic.histogram(sets, weights, bins)
+            total["summary"] += self._summary.histogram(words, bins).sum(axis=0)
+            for signal, values in self._within_clusters(some).items():
+                places = np.minimum((values * bins).astype(np.int64), bins - 1)
+                total[signal] -= np.bincount(places, minlength=bins)
+        return total
+
+    def _within_clusters(self, queries: npt.NDArray[np.int32]) -> dict[str, Floats]:
+        """The signals of the queries with the documents of their own clusters."""
+        own = self._clusters[self._documents]
+        order = np.argsort(own, kind="stable").astype(np.int32)
+        starts, ends = (
+            np.searchsorted(own[order], self._clusters[queries], side=side)
+            for side in ("left", "right")
+        )
+        indptr = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+        places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], ends - starts)
+        columns = order[places]
+        pairs = SparseRows(indptr, columns, np.zeros(columns.size, dtype=np.uint32))
+        sets, words = self._features(queries)
+        self._topic.complete(sets, self._sets.set_of, pairs)
+        common = self._summary.overlaps(words, pairs)
+        rows = SignalRows(
+            queries, indptr, self._documents[columns], pairs.values, common.astype(np.uint16)
+        )
+        return {"topic": rows.topic(), "summary": rows.summary(self._words.sizes)}
+
+    def _features(self, queries: npt.NDArray[np.int32]) -> tuple[TopicSets, WordSets]:
+        return TopicSets.of(self._topics[i] for i in queries), self._words.take(queries)
+
+    def _rows_of(self, queries: npt.NDArray[np.int32]) -> SignalRows:
+        sets, words = self._features(queries)
+        pairs = unite(
+            self._topic.rows(sets),
+            sets.set_of,
+            self._sets.set_of,
+            self._summary.rows(words),
+            self._clusters[queries],
+            self._clusters[self._documents],
+        )
+        common = self._summary.overlaps(words, pairs)
+        self._topic.complete(sets, self._sets.set_of, pairs)
+        documents = self._documents[pairs.columns]
+        return SignalRows(queries, pairs.indptr, documents, pairs.values, common.astype(np.uint16))
+
+
+def query_positions(index: pl.DataFrame, query_ids: Iterable[str]) -> npt.NDArray[np.int32]:
+    """Where queries are in the index.
+
+    Args:
+        index: table ``problem_index``.
+        query_ids: ids of queries in it.
+
+    Returns:
+        (n_queries,) ascending.
+
+    Raises:
+        SaberError: an id is no query of the index.
+    """
+    wanted = set(query_ids)
+    found = index["is_query"] & index["doc_id"].is_in(sorted(wanted))
+    if int(found.sum()) < len(wanted):
+        lost = sorted(wanted - set(index.filter(found)["doc_id"]))
+        raise SaberError(
+            f"problem_index: {len(lost)} of {len(wanted)} ids are no queries of the index, such as "
+            f"{lost[0]!r}. Materialize problem_index, then query_set, again"
+        )
+    return np.flatnonzero(found.to_numpy()).astype(np.int32)

@@ -1,0 +1,79 @@
+"""The two rules of what counts as a high signal, and what to do where they leave too few queries."""
+
+import math
+from dataclasses import dataclass
+
+Limits = dict[str, float | int | None]
+"""What a rule says of a domain: columns of its row in table ``thresholds``."""
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How thresholds are fitted.
+
+    Args:
+        rule: ``percentile`` (the paper's) or ``top_m``.
+        per_group: K, the documents that an eligible query has in each group.
+        queries_required: eligible queries that each domain needs.
+        topic_floor: top_m: lowest high topic signal; percentile: the floor of the stored pairs.
+        summary_floor: the same of the summary signal.
+        c_steps: top_m: the values of c in M = ceil(c K), tried in this order.
+        max_share: top_m: c is raised only while M is at most this share of the documents.
+    """
+
+    rule: str
+    per_group: int
+    queries_required: int
+    topic_floor: float
+    summary_floor: float
+    c_steps: tuple[float, ...] = (4.0, 5.0, 6.0, 8.0)
+    max_share: float = 0.1
+
+    def m(self, c: float, per_group: int) -> int:
+        """M = ceil(c K)."""
+        return math.ceil(round(c * per_group, 9))
+
+    def steps(self, n_documents: int, per_group: int) -> list[float]:
+        """The values of c that a corpus of this size allows; the first always."""
+        most = self.max_share * n_documents
+        return [c for i, c in enumerate(self.c_steps) if i == 0 or self.m(c, per_group) <= most]
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A domain with too few eligible queries: by how much, and what would do.
+
+    ``group`` is the one that most queries lack documents of. ``largest_k`` is the largest K with
+    which the domain by itself would have enough eligible queries, 0 if there is none; ``found`` is
+    how many queries could be asked for with the K as it is.
+    """
+
+    domain: str
+    group: str
+    wanted_queries: int
+    found: int
+    n_queries: int
+    per_group: int
+    largest_k: int
+    rule: str
+
+    def __str__(self) -> str:
+        """What is missing, and what to do."""
+        if not self.n_queries:
+            return (
+                f"{self.domain}: no document may be a query. Remedy: add problems of this domain, or"
+                " take it out of domains in saber.yaml"
+            )
+        cures = []
+        if self.largest_k:
+            cures.append(f"set candidates.per_group to {self.largest_k}")
+        if self.found:
+            cures.append(f"set thresholds.queries_required to {self.found}")
+        if self.rule == "percentile":
+            cures.append("lower signals.topic_floor and signals.summary_floor, which hide the rest")
+        cures.append("add problems of this domain to the corpus")
+        return (
+            f"{self.domain}: {self.found} of {self.n_queries} possible queries have {self.per_group} "
+            f"documents in each group, {self.wanted_queries} are needed; the group that most queries "
+            f"are short of is {self.group}. Remedy: {', or '.join(cures)}"
+        )
