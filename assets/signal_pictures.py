@@ -58,7 +58,9 @@ def shard_pictures(
     asked: npt.NDArray[np.int32],
     index: pl.DataFrame,
 ) -> Pictures:
-    """The tails of one partition's pairs."""
+    """The tails of one partition's pairs, if all above the floors are stored."""
+    if site.settings.signals.keep != "floor":
+        return {}
     domain, shard = context.partition_key.split("|")
 
     def lines() -> pl.DataFrame:
@@ -92,20 +94,20 @@ def threshold_pictures(
         floors = _stored_floors(site)
         return tail_lines(tails or signal_tails(shards, index, settings.domains, floors))
 
-    return {
-        **picture(
-            site,
-            context,
-            "plot_eligible",
-            "Bars: eligible queries by domain, and the group that others are short of",
-            lambda: eligible_figure(
-                thresholds,
-                settings.domains,
-                settings.thresholds.queries_required,
-                settings.candidates.per_group,
-            ),
+    figures = picture(
+        site,
+        context,
+        "plot_eligible",
+        "Bars: eligible queries by domain, and the group that others are short of",
+        lambda: eligible_figure(
+            thresholds,
+            settings.domains,
+            settings.thresholds.queries_required,
+            settings.candidates.per_group,
         ),
-        **picture(
+    )
+    if settings.signals.keep == "floor":
+        figures |= picture(
             site,
             context,
             "plot_tails",
@@ -113,8 +115,8 @@ def threshold_pictures(
             lambda: tails_figure(
                 lines(), settings.domains, "How rare high signals are", thresholds
             ),
-        ),
-    }
+        )
+    return figures
 
 
 def histogram_of(

@@ -40,6 +40,7 @@ from saber_dagster.signal_growth import compute_signals
 from saber_dagster.signal_join import SignalJoin
 from saber_dagster.signal_pairs import SignalShards
 from saber_dagster.signal_storage import encode
+from saber_dagster.signal_top import Top
 from saber_dagster.signals import topic_statistics as count_topics
 from saber_dagster.tables import TableParts, input_name
 from saber_dagster.text import stop_words_version
@@ -74,6 +75,12 @@ def signal_assets(
         summary_floor=_floor(site, "summary_floor"),
         c_steps=(settings.thresholds.c, *settings.thresholds.c_steps),
     )
+
+    stored = settings.signals
+    most = None
+    if stored.keep == "top_m":
+        most = rule.m(max(rule.c_steps), rule.per_group)
+    top = None if most is None else Top(most, stored.topic_floor, stored.summary_floor)
 
     @stage(
         site,
@@ -188,6 +195,7 @@ def signal_assets(
         },
         partitions=site.by_query,
         reads=["signals"],
+        identity=most,
         checks=[FLOORS, OTHERS, SYMMETRIC, POPULATION],
         with_versions=True,
     )
@@ -199,15 +207,16 @@ def signal_assets(
         versions: Mapping[str, str],
     ) -> Made:
         asked = asked_of(problem_index, context.partition_key)
-        floors = settings.signals.topic_floor, settings.signals.summary_floor
+        floors = stored.topic_floor, stored.summary_floor
         tree = OntologyTree.from_frame(ontology_tree)
 
         def join(documents: npt.NDArray[np.bool_] | None = None) -> SignalJoin:
-            epsilon = settings.signals.epsilon
-            return SignalJoin(problem_index, tree, topic_statistics, *floors, epsilon, documents)
+            return SignalJoin(
+                problem_index, tree, topic_statistics, *floors, stored.epsilon, documents, most
+            )
 
         before = signals_before(site, context.partition_key, versions)
-        made = compute_signals(join, problem_index, asked, before)
+        made = compute_signals(join, problem_index, asked, before, top)
         version = versions[input_name(["problem_index"], None)]
         keep_index(site, context.partition_key, problem_index, version)
         frame = encode(made.rows)
@@ -230,7 +239,7 @@ def signal_assets(
             [
                 FLOORS.verdict(pair_rules.pairs_reach_a_floor(shards, *floors, problem_index)),
                 OTHERS.verdict(pairs.are_of_others()),
-                SYMMETRIC.verdict(pairs.are_symmetric()),
+                SYMMETRIC.verdict(pairs.are_symmetric(both_ways=top is None)),
                 POPULATION.verdict(pairs.fit_the_population(made.population)),
             ],
             data_version=made.rows.version(problem_index["doc_id"], word_counts),

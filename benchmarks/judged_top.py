@@ -20,6 +20,7 @@ from benchmarks.labelled_pairs import Document, is_held_out
 from benchmarks.results_file import Row
 from saber_dagster import candidates
 from saber_dagster.home import Home
+from saber_dagster.pair_groups import eligible_queries, group_counts
 from saber_dagster.signal_pairs import SignalShards
 from saber_dagster.starter import SOURCE, starter_entries
 from saber_dagster.tables import TableStore
@@ -76,8 +77,8 @@ def compare(
 
     by_query = judged.sort("query_id", "rank").group_by("query_id", maintain_order=True)
     add("the demo's ratings", dict(by_query.agg("doc_id").iter_rows()))
-    counts = candidates.group_counts(shards, index, thresholds)
-    queries = candidates.eligible_queries(counts, index, per_group)
+    counts = group_counts(shards, index, thresholds)
+    queries = eligible_queries(counts, index, per_group)
     chosen = candidates.sample_candidates(
         shards, index, thresholds, queries, per_group, seed, corpus
     )

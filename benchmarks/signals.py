@@ -28,6 +28,9 @@ TOPIC_TIMES, SUMMARY_TIMES, SCIPY_TIMES = 40, 80, 8
 TOPIC_GROWTH, SUMMARY_GROWTH = 1.6, 2.3
 STEPS = ("prepare", "topic", "summary", "union", "other signal")
 
+CHAIN_S, CHAIN_GB = 400, 2.0
+CHAIN = ("index", "prepare", "join", "store", "thresholds", "query set", "candidates")
+
 Figures = dict[str, float]
 
 
@@ -40,8 +43,12 @@ class Bench:
 
     def run(self, part: str, *options: object) -> Figures:
         """The figures of one part."""
-        print(f"… {part} {' '.join(map(str, options))}", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "benchmarks.signal_parts", part, *map(str, options)]
+        return self.module("benchmarks.signal_parts", part, *options)
+
+    def module(self, name: str, *options: object) -> Figures:
+        """The figures that a module prints."""
+        print(f"… {name} {' '.join(map(str, options))}", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", name, *map(str, options)]
         done = subprocess.run(
             command, env=self.environ, stdout=subprocess.PIPE, text=True, check=True
         )
@@ -127,6 +134,25 @@ def of_density(bench: Bench, density: str, n: int) -> list[Row]:
     return found
 
 
+def of_chain(bench: Bench, density: str, n: int) -> list[Row]:
+    """The chain from problem index to candidates with unknown thresholds."""
+    full = n == FULL
+    found = bench.module("benchmarks.signal_chain", n, density)
+    name = f"chain, {density}, {n:,} problems: {{}}".format
+    total = sum(found[step] for step in CHAIN)
+    return [
+        at_most(name("all stages"), total, "CPU-s", CHAIN_S if full else None),
+        *(Row(name(step), found[step], "CPU-s") for step in CHAIN),
+        at_most(name("peak memory"), found["peak"] * 2**20 / 1e9, "GB", CHAIN_GB if full else None),
+        Row(name("stored pairs"), found["pairs"], "pairs"),
+        Row(name("stored bytes"), found["bytes"] / 1e9, "GB"),
+        Row(name("topic threshold found"), found["topic threshold"], ""),
+        Row(name("summary threshold found"), found["summary threshold"], ""),
+        Row(name("eligible queries, fewest of a domain"), found["eligible"], "queries"),
+        Row(name("queries chosen"), found["queries"], "queries"),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=FULL, help="number of problems")
@@ -141,6 +167,7 @@ def main() -> None:
         rows = [Row("compile all kernels, once per machine", compiled, "CPU-s")]
         for density in densities:
             rows += of_density(bench, density, n)
+            rows += of_chain(bench, density, n)
     if n == FULL and densities == list(SHAPES):
         write("signals", rows)
     else:

@@ -97,7 +97,8 @@ class Release:
         Raises:
             SaberError: naming what changed; a pinned release would ignore the change.
         """
-        then = self.manifest()["settings"]
+        # a setting that there was not yet had the effect of its default
+        then = {**_settings_of(Settings(preset=settings.preset)), **self.manifest()["settings"]}
         now = _settings_of(settings)
         changed = [
             f"{key} {then.get(key)!r} → {now[key]!r}" for key in now if then.get(key) != now[key]

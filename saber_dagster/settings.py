@@ -93,6 +93,10 @@ class Signals(Section):
     epsilon: float = Field(1e-12, gt=0, description="in the denominator of Lin's similarity")
     topic_floor: Share = Field(0.3, description="pairs below both floors are not stored")
     summary_floor: Share = 0.05
+    keep: Literal["floor", "top_m"] = Field(
+        "floor",
+        description="pairs above a floor; or of these only the M largest of each query, ties included",
+    )
 
 
 class Thresholds(Section):
@@ -223,6 +227,15 @@ class Settings(Section):
         if not domains or len(set(domains)) != len(domains) or "overall" in domains:
             raise ValueError("name at least one domain, each once, none of them 'overall'")
         return domains
+
+    @model_validator(mode="after")
+    def _what_is_kept_serves(self) -> "Settings":
+        if self.signals.keep == "top_m" and self.thresholds.rule != "top_m":
+            raise ValueError(
+                "signals.keep is top_m, which serves thresholds.rule top_m alone; a percentile needs all"
+                " pairs above the floors: set signals.keep to floor"
+            )
+        return self
 
     @model_validator(mode="after")
     def _floors_are_stored(self) -> "Settings":

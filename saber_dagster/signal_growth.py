@@ -14,6 +14,7 @@ import polars as pl
 
 from saber_dagster.signal_join import SignalJoin
 from saber_dagster.signal_storage import SignalRows
+from saber_dagster.signal_top import Top
 from saber_dagster.signals import population
 
 _DECIDES = ("cluster_id", "topics", "words", "is_document")
@@ -54,7 +55,11 @@ Join = Callable[[npt.NDArray[np.bool_] | None], SignalJoin]
 
 
 def compute_signals(
-    join: Join, index: pl.DataFrame, queries: npt.NDArray[np.int32], before: Before | None = None
+    join: Join,
+    index: pl.DataFrame,
+    queries: npt.NDArray[np.int32],
+    before: Before | None = None,
+    top: Top | None = None,
 ) -> Signals:
     """The pairs of some queries, and of how many they are.
 
@@ -63,8 +68,9 @@ def compute_signals(
         index: table ``problem_index``.
         queries: (n_queries,) positions in the index, ascending.
         before: signals with the same floors, ontology and topic statistics, if there are any.
+        top: what the join keeps of each query, if not all above the floors.
     """
-    rows = grow(before, index, queries, join) if before else join(None).rows(queries)
+    rows = grow(before, index, queries, join, top) if before else join(None).rows(queries)
     return Signals(rows, population(index[queries], index.filter("is_document")))
 
 
@@ -73,6 +79,7 @@ def grow(
     index: pl.DataFrame,
     queries: npt.NDArray[np.int32],
     join: Join,
+    top: Top | None = None,
 ) -> SignalRows:
     """The pairs of some queries, taken over from a former index where nothing has changed.
 
@@ -81,11 +88,15 @@ def grow(
         index: table ``problem_index`` as it is.
         queries: (n_queries,) positions in it, ascending.
         join: of the index.
+        top: what the join keeps of each query, if not all above the floors. Then everything is
+            computed if a document has gone or changed, as others may take its place.
 
     Returns:
         What ``join(None).rows(queries)`` returns.
     """
     moved = _moved(before.index, index)
+    if top is not None and (moved[before.index["is_document"].to_numpy()] < 0).any():
+        return join(None).rows(queries)
     kept = np.zeros(index.height, dtype=np.bool_)
     kept[moved[moved >= 0]] = True
     known = np.intersect1d(moved[before.queries], queries).astype(np.int32)
@@ -96,7 +107,8 @@ def grow(
         parts.append(join(fresh).rows(known))
     if others.size:
         parts.append(join(None).rows(others))
-    return _merged(parts, queries)
+    rows = _merged(parts, queries)
+    return rows if top is None else top.cut(rows, index["words"].list.len().to_numpy())
 
 
 def _moved(before: pl.DataFrame, after: pl.DataFrame) -> npt.NDArray[np.int32]:

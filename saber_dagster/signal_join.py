@@ -10,6 +10,7 @@ from saber_dagster.errors import SaberError
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.signal_pairs import SIGNALS
 from saber_dagster.signal_storage import SignalRows
+from saber_dagster.signal_top import SUMMARY_STEPS, TOPIC_STEPS, Top, descend
 from saber_dagster.signals import information_content
 from saber_dagster.similarity.pair_union import unite
 from saber_dagster.similarity.sparse_rows import SparseRows
@@ -38,6 +39,8 @@ class SignalJoin:
         summary_floor: lowest summary signal that is found.
         epsilon: of Lin's similarity; positive.
         documents: (n_problems,) which documents of the index to pair with; by default all.
+        most: keep of each query only the pairs of which a signal is at least its so many largest, ties
+            included.
         block: so many queries are joined at once; it decides memory alone.
 
     Raises:
@@ -55,11 +58,14 @@ class SignalJoin:
         summary_floor: float,
         epsilon: float,
         documents: npt.NDArray[np.bool_] | None = None,
+        most: int | None = None,
         block: int = QUERIES_PER_BLOCK,
     ) -> None:
         if epsilon <= 0:
             raise SaberError(f"signals.epsilon: {epsilon} is not positive. The paper's is 1e-12")
         self._block = block
+        self._top = None if most is None else Top(most, topic_floor, summary_floor)
+        self._topic_floor, self._summary_floor = topic_floor, summary_floor
         self._topics = [
             tuple(tree.index[topic] for topic in topics) for topics in index["topics"].to_list()
         ]
@@ -152,17 +158,45 @@ class SignalJoin:
     def _rows_of(self, queries: npt.NDArray[np.int32]) -> SignalRows:
         sets, words = self._features(queries)
         pairs = unite(
-            self._topic.rows(sets),
+            self._topic.rows(sets) if self._top is None else self._top_topics(sets, queries),
             sets.set_of,
             self._sets.set_of,
-            self._summary.rows(words),
+            self._summary.rows(words) if self._top is None else self._top_words(words, queries),
             self._clusters[queries],
             self._clusters[self._documents],
         )
         common = self._summary.overlaps(words, pairs)
         self._topic.complete(sets, self._sets.set_of, pairs)
         documents = self._documents[pairs.columns]
-        return SignalRows(queries, pairs.indptr, documents, pairs.values, common.astype(np.uint16))
+        rows = SignalRows(queries, pairs.indptr, documents, pairs.values, common.astype(np.uint16))
+        return rows if self._top is None else self._top.cut(rows, self._words.sizes)
+
+    def _top_topics(self, sets: TopicSets, queries: npt.NDArray[np.int32]) -> SparseRows:
+        wanted = np.zeros(sets.sizes.size, dtype=np.int64)
+        np.maximum.at(wanted, sets.set_of, self._wanted(queries))
+        return descend(
+            TOPIC_STEPS,
+            self._topic_floor,
+            lambda some, floor: self._topic.rows(sets.take(some), floor),
+            np.bincount(self._sets.set_of, minlength=self._sets.sizes.size),
+            wanted,
+        )
+
+    def _top_words(self, words: WordSets, queries: npt.NDArray[np.int32]) -> SparseRows:
+        return descend(
+            SUMMARY_STEPS,
+            self._summary_floor,
+            lambda some, floor: self._summary.rows(words.take(some), floor),
+            np.ones(self._documents.size, dtype=np.int64),
+            self._wanted(queries),
+        )
+
+    def _wanted(self, queries: npt.NDArray[np.int32]) -> Ints:
+        """How many documents are enough, with those of the query's own cluster."""
+        assert self._top is not None
+        sizes = np.bincount(self._clusters[self._documents], minlength=self._clusters.max() + 1)
+        wanted: Ints = self._top.most + sizes[self._clusters[queries]]
+        return wanted
 
 
 def query_positions(index: pl.DataFrame, query_ids: Iterable[str]) -> npt.NDArray[np.int32]:

@@ -71,6 +71,21 @@ class SignalRows:
             self.overlaps[start:stop],
         )
 
+    def where(self, kept: npt.NDArray[np.bool_]) -> "SignalRows":
+        """Some of the pairs, of the same queries.
+
+        Args:
+            kept: (n_pairs,).
+        """
+        before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+        return SignalRows(
+            self.queries,
+            before[self.indptr],
+            self.documents[kept],
+            self.topics[kept],
+            self.overlaps[kept],
+        )
+
     def query_of(self) -> npt.NDArray[np.int32]:
         """(n_pairs,) the position of each pair's query."""
         return np.repeat(self.queries, np.diff(self.indptr))

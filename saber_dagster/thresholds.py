@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from saber_dagster.candidates import group_counts
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
+from saber_dagster.pair_groups import group_counts
 from saber_dagster.query_parts import Members
 from saber_dagster.signal_tails import SignalTail
 from saber_dagster.signals import population

@@ -32,7 +32,8 @@ class Signals:
     rule: str
     rows: tuple[dict[str, Any], ...]
     """Rows of ``thresholds``."""
-    tails: Picture
+    tails: Picture | None
+    """None where not all pairs above the floors are stored."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def signals(tables: Tables, album: Album) -> Signals:
     stored = tables.home.settings.signals
     domains = tables.home.settings.domains
     floors = {"topic": stored.topic_floor, "summary": stored.summary_floor}
-    tails = tail_lines(signal_tails(tables.shards(), index, domains, floors))
+    whole = stored.keep == "floor"
+    tails = tail_lines(signal_tails(tables.shards(), index, domains, floors) if whole else {})
     return Signals(
         rule=thresholds["rule"][0] if thresholds.height else "",
         rows=tuple(_in_order(thresholds, domains)),
@@ -107,7 +109,9 @@ def signals(tables: Tables, album: Album) -> Signals:
             lambda narrow: tails_figure(
                 tails, domains, "How rare high signals are", thresholds, narrow
             ),
-        ),
+        )
+        if whole
+        else None,
     )
 
 

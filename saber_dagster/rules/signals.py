@@ -139,10 +139,13 @@ class NumberedPairs:
         faults = (self._strangers, self._barred, self._own)
         return [violation for bad in faults for violation in bad.violations()]
 
-    def are_symmetric(self) -> list[Violation]:
+    def are_symmetric(self, both_ways: bool = True) -> list[Violation]:
         """Where both are queries here, a pair is there both ways, with equal signals.
 
         Of many queries the first 1,000 by id are looked at; ids are hashes.
+
+        Args:
+            both_ways: if not, only pairs that are there both ways are compared.
         """
         both, size = pl.concat(self._both), self._mirrored.size
         place = both["row"].to_numpy(), both["column"].to_numpy()
@@ -153,7 +156,10 @@ class NumberedPairs:
             way = coo_array((values, place), shape=(size, size)).tocsr()
             difference = triu(abs(way - way.T), k=1).tocoo()
             for bad, what in (
-                (difference.data >= 2, "pairs of two queries are there one way only"),
+                (
+                    (difference.data >= 2) & both_ways,
+                    "pairs of two queries are there one way only",
+                ),
                 (
                     (difference.data > 0) & (difference.data < 2),
                     f"pairs of two queries have another {signal} signal the other way",

@@ -1,5 +1,6 @@
 """Compressed sparse rows: what a join of two signals returns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,3 +25,20 @@ class SparseRows:
     def __len__(self) -> int:
         """The number of rows."""
         return self.indptr.size - 1
+
+    def take(self, rows: npt.NDArray[Any]) -> "SparseRows":
+        """The rows at these positions, in this order."""
+        sizes = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][rows] - indptr[:-1], sizes)
+        return SparseRows(indptr, self.columns[places], self.values[places])
+
+    @classmethod
+    def stack(cls, parts: "Sequence[SparseRows]") -> "SparseRows":
+        """The rows of all parts, of which there is at least one, one after the other."""
+        sizes = np.concatenate([np.diff(part.indptr) for part in parts])
+        return cls(
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.values for part in parts]),
+        )

@@ -90,7 +90,7 @@ class SummaryJoin:
         self._threads, self._block = threads, block
         self._few, self._most_pairs = few, most_pairs
 
-    def rows(self, queries: WordSets) -> SparseRows:
+    def rows(self, queries: WordSets, floor: float | None = None) -> SparseRows:
         """Find the documents whose similarity is positive and reaches the floor.
 
         Memory is that of the result, 5 bytes per pair, up to twice, and about 150 MB of tables and
@@ -98,6 +98,7 @@ class SummaryJoin:
 
         Args:
             queries: word sets over the documents' vocabulary.
+            floor: in place of that of the join; not negative.
 
         Returns:
             A row per query: the positions of the documents, with the number of common words as value
@@ -106,7 +107,8 @@ class SummaryJoin:
         index, dtype = self._index, _overlap_type(self.documents)
         ends, ranks = self._ranked(queries)
         sizes, size_of = np.unique(queries.sizes, return_inverse=True)
-        need = required_overlaps(sizes, index.run_sizes, self.floor)
+        least = self.floor if floor is None else floor
+        need = required_overlaps(sizes, index.run_sizes, least)
 
         def task(start: int, stop: int) -> tuple[Ints, npt.NDArray[np.int32], npt.NDArray[Any]]:
             found: tuple[Ints, npt.NDArray[np.int32], npt.NDArray[Any]] = rows_block(

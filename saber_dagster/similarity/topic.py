@@ -46,6 +46,10 @@ class TopicSets:
         members = np.where(filled, np.searchsorted(nodes, padded), 0)
         return cls(nodes, members, sizes, np.array([position[row] for row in rows], dtype=np.int64))
 
+    def take(self, sets: Ints) -> "TopicSets":
+        """The sets at these positions, ascending, as the sets of as many problems."""
+        return TopicSets(self.nodes, self.members[sets], self.sizes[sets], np.arange(sets.size))
+
     def reduce(self, ufunc: Callable[..., Floats], values: Floats) -> Floats:
         """Reduce over each set's members, one after the other from 0, in every row of ``values``.
 

@@ -62,15 +62,17 @@ class TopicJoin:
         self._depths = list(range(min(_DEPTHS, ancestors.shape[1])))
         self._least = least_value(floor)
 
-    def rows(self, queries: TopicSets) -> SparseRows:
+    def rows(self, queries: TopicSets, floor: float | None = None) -> SparseRows:
         """The pairs whose similarity is positive and reaches the floor.
 
         Args:
             queries: the query sets, over the same ontology.
+            floor: in place of that of the join.
 
         Returns:
             By distinct query set; columns are document sets, values uint32 in units of 1e-9.
         """
+        least = self._least if floor is None else least_value(floor)
         sets = _checked(queries)
         order, starts = self._batches(sets)
         bounds, groups = self._groups
@@ -78,9 +80,7 @@ class TopicJoin:
         def task(first: int, last: int) -> _Part:
             cuts = starts[first : last + 1]
             which = order[cuts[0] : cuts[-1]]
-            found = search(
-                cuts, order, sets, self._documents, self._nodes, bounds, groups, self._least
-            )
+            found = search(cuts, order, sets, self._documents, self._nodes, bounds, groups, least)
             return which, *found
 
         parts = in_blocks(starts.size - 1, _BATCHES_PER_TASK, task)

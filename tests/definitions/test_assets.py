@@ -180,6 +180,19 @@ def test_pairs_are_read_as_the_documentation_says(finished, monkeypatch):
     assert pairs.height == finished.table("signal_shards", SHARDS[:1]).height > 0
 
 
+def test_the_largest_signals_of_each_query_give_the_same_candidates(home):
+    before = home.versions("thresholds", "query_set", "candidate_sets")
+    pairs = home.table("signal_shards", SHARDS).height
+    without_release(home)
+    home.change(signals={"keep": "top_m"}, thresholds={"c_steps": [4.5]})
+    home.build("signal_shards", *before)
+    assert home.versions(*before) == before
+    assert home.table("signal_shards", SHARDS).height < pairs
+    home.change(thresholds={"c_steps": [4.5, 20.0]})
+    ran = home.build("signal_shards")
+    assert {asset for asset, _ in ran} == {"signal_shards"}, "M is another one"
+
+
 def test_new_statistics_leave_nothing_to_take_over(home, corpus, tmp_path):
     without_release(home)
     home.use(corpus, write_problems(tmp_path / "more.jsonl", 50, 80))

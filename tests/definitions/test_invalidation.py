@@ -44,6 +44,7 @@ CHANGES = {
     "signals.epsilon": 1e-9,
     "signals.topic_floor": 0.2,
     "signals.summary_floor": 0.01,
+    "signals.keep": "top_m",
     "thresholds.rule": "percentile",
     "thresholds.queries_required": 3,
     "thresholds.c": 3.0,

@@ -19,6 +19,7 @@ retrievers:
 """Without the neural retriever, which takes most of a small build's time."""
 
 SMALL = """\
+domains: [combinatorics, number_theory]
 candidates: {per_group: 4}
 queries: {per_domain: 2}
 thresholds: {queries_required: 2}

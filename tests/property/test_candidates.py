@@ -8,14 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saber_dagster.candidates import (
-    eligible_queries,
-    group_codes,
-    group_counts,
-    sample_candidates,
-)
+from saber_dagster.candidates import sample_candidates
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.near_duplicates import are_near_duplicates, word_runs
+from saber_dagster.pair_groups import eligible_queries, group_codes, group_counts
 from saber_dagster.signal_pairs import SCHEMA
 from saber_dagster.similarity import twins
 from saber_dagster.similarity.mth_largest import mth_largest

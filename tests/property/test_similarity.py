@@ -13,6 +13,7 @@ from saber_dagster.ontology import OntologyTree
 from saber_dagster.signal_growth import Before, grow
 from saber_dagster.signal_join import SignalJoin, query_positions
 from saber_dagster.signal_storage import decode, encode
+from saber_dagster.signal_top import Top
 from saber_dagster.signals import information_content, population, topic_statistics
 from saber_dagster.similarity import twins
 from trees import tree_of
@@ -75,7 +76,7 @@ def test_signals_are_those_of_the_twins(
     statistics = topic_statistics(index, tree)
     assert information_content(statistics, tree).tolist() == content
 
-    expected, every = {}, []
+    expected, every = {}, {}
     for x in queries:
         for y in documents:
             if x["cluster_id"] == y["cluster_id"]:
@@ -83,7 +84,7 @@ def test_signals_are_those_of_the_twins(
             sets = ([tree.index[topic] for topic in row["topics"]] for row in (x, y))
             topic = twins.best_match_average(*sets, tree, content, EPSILON)
             summary = twins.jaccard(x["words"], y["words"])
-            every.append((topic, summary))
+            every[x["doc_id"], y["doc_id"]] = topic, summary
             if 0 < topic >= topic_floor or 0 < summary >= summary_floor:
                 expected[x["doc_id"], y["doc_id"]] = (topic, summary)
     ids = [row["doc_id"] for row in queries]
@@ -94,10 +95,26 @@ def test_signals_are_those_of_the_twins(
     values = {pair: signals for pair, signals in expected.items() if pair[::-1] in expected}
     assert all(values[d, q] == signals for (q, d), signals in values.items())
 
+    most = data.draw(st.integers(1, 4))
+    kept = {
+        (query, doc)
+        for query in ids
+        for i, floor in enumerate((topic_floor, summary_floor))
+        for doc in twins.top_m(
+            {d: values[i] for (q, d), values in every.items() if q == query}, most, floor
+        )
+    }
+    top = SignalJoin(
+        index, tree, statistics, topic_floor, summary_floor, EPSILON, most=most, block=block
+    )
+    assert {(q, d): (t, s) for q, d, t, s in joined(top, index, ids).iter_rows()} == {
+        pair: every[pair] for pair in kept
+    }
+
     for bins in (1, 4, 256):
         counts = join.histograms(query_positions(index, ids), bins)
         for i, signal in enumerate(("topic", "summary")):
-            binned = [min(int(values[i] * bins), bins - 1) for values in every]
+            binned = [min(int(values[i] * bins), bins - 1) for values in every.values()]
             assert counts[signal].tolist() == np.bincount(binned, minlength=bins).tolist()
 
     pairs = [(x, y) for x in queries for y in documents if x["cluster_id"] != y["cluster_id"]]
@@ -111,9 +128,14 @@ def test_signals_are_those_of_the_twins(
 
 @pytest.mark.property
 @settings(max_examples=80, deadline=None)
-@given(data=st.data(), tree=trees(), floor=st.sampled_from([0.0, 0.3]))
+@given(
+    data=st.data(),
+    tree=trees(),
+    floor=st.sampled_from([0.0, 0.3]),
+    most=st.sampled_from([None, 1, 2, 3]),
+)
 def test_a_grown_corpus_has_the_pairs_of_one_computed_anew(
-    data: st.DataObject, tree: OntologyTree, floor: float
+    data: st.DataObject, tree: OntologyTree, floor: float, most: int | None
 ) -> None:
     """Problems come, go and change between two indexes; statistics are those of the first."""
     old, new = data.draw(indexes(tree)), data.draw(indexes(tree))
@@ -129,11 +151,12 @@ def test_a_grown_corpus_has_the_pairs_of_one_computed_anew(
     ]
 
     def join(index: pl.DataFrame, documents: npt.NDArray[np.bool_] | None = None) -> SignalJoin:
-        return SignalJoin(index, tree, statistics, floor, floor, EPSILON, documents)
+        return SignalJoin(index, tree, statistics, floor, floor, EPSILON, documents, most)
 
     stored = encode(join(old).rows(asked[0]))
     before = Before(decode(stored, old.height), asked[0], old)
-    grown = grow(before, new, asked[1], lambda documents: join(new, documents))
+    top = None if most is None else Top(most, floor, floor)
+    grown = grow(before, new, asked[1], lambda documents: join(new, documents), top)
     anew = join(new).rows(asked[1])
     for name in ("queries", "indptr", "documents", "topics", "overlaps"):
         assert getattr(grown, name).tolist() == getattr(anew, name).tolist()

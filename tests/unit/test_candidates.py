@@ -2,16 +2,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from saber_dagster.candidates import (
-    eligible_queries,
-    group_codes,
-    group_counts,
-    sample_candidates,
-    select_queries,
-)
+from saber_dagster.candidates import sample_candidates, select_queries
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import hash64
+from saber_dagster.pair_groups import eligible_queries, group_codes, group_counts
 from saber_dagster.signal_pairs import SCHEMA
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.rules import OTHERS, Rule
-from saber_dagster.candidates import group_codes
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.corpus import Problem, build_corpus
 from saber_dagster.metrics import expected_random_ndcg, query_metrics
+from saber_dagster.pair_groups import group_codes
 from saber_dagster.rules import boards, candidates, corpus, high_pairs, judging, signals, topics
 from saber_dagster.rules.base import Violation, low_share, violations
 from saber_dagster.signal_pairs import SCHEMA, with_ids

@@ -2,9 +2,9 @@ import polars as pl
 import pytest
 from pairs import cut, numbered
 
-from saber_dagster.candidates import eligible_queries, group_counts
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
+from saber_dagster.pair_groups import eligible_queries, group_counts
 from saber_dagster.thresholds import ThresholdResult, ThresholdRule, fit_thresholds
 
 

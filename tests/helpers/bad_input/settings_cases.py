@@ -56,6 +56,9 @@ SETTINGS: dict[str, Case] = {
     "settings-list": settings("domains: algebra\n"),
     "settings-bad-slug": settings("domains: [Number Theory]\n"),
     "settings-date": settings("release: 2026-01-01\n"),
+    "settings-percentile-of-top": settings(
+        "signals: {keep: top_m}\nthresholds: {rule: percentile}\n"
+    ),
     "settings-contradiction": settings("thresholds: {topic_floor: 0.1}\n"),
     "settings-builtin-twice": settings("corpus: {builtin: [starter, starter]}\n"),
     "settings-builtin-unknown": settings("corpus: {builtin: [start]}\n"),
