@@ -1,22 +1,22 @@
 """The chain from problem index to candidates as a home runs it, at low floors: CPU-seconds and memory.
 
-``python -m benchmarks.signal_chain N DENSITY`` prints a JSON object of figures, in CPU-seconds of all
-threads and MB. Tables are written and read as the assets do it: every partition of the signals reads the
-index anew. What Dagster, checks and pictures take comes on top. Making the corpus does not count.
+``python -m benchmarks.signal_chain make FOLDER N DENSITY`` writes a corpus; ``run FOLDER``, and
+``top FOLDER`` for ``signals.keep: top_m``, print a JSON object of figures, in CPU-seconds of all threads
+and MB. Tables are written and read as the assets do it: every partition of the signals reads the index
+anew. What Dagster, checks and pictures take comes on top.
 """
 
 import json
 import sys
-import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from benchmarks.hit_densities import EPSILON
 from benchmarks.signal_parts import peak_mb, seconds, timed
-from benchmarks.synthetic_corpus import DOMAINS, make_corpus, problem_index
+from benchmarks.synthetic_corpus import DOMAINS, make_corpus, make_ontology, problem_index
 from saber_dagster.candidates import choose_queries, sample_candidates
 from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
@@ -29,6 +29,9 @@ from saber_dagster.tables import Provenance, TableStore
 from saber_dagster.thresholds import ThresholdRule, fit_thresholds
 
 FLOORS = {"topic_floor": 0.6, "summary_floor": 0.15}
+TOP_FLOORS = {"topic_floor": 0.3, "summary_floor": 0.05}
+MOST = 8 * 50
+"""M of the largest default c with K = 50."""
 SHARDS = 4
 """Query shards of each domain."""
 PER_GROUP, QUERIES_REQUIRED, PER_DOMAIN, SEED = 50, 150, 200, 7
@@ -45,7 +48,14 @@ def texts(index: pl.DataFrame) -> pl.DataFrame:
     return index.select("doc_id", pl.col("words").list.join(" ").alias("problem"))
 
 
-def join(store: TableStore, tree: OntologyTree, statistics: pl.DataFrame, partition: str) -> int:
+def join(
+    store: TableStore,
+    tree: OntologyTree,
+    statistics: pl.DataFrame,
+    partition: str,
+    floors: Mapping[str, float] = FLOORS,
+    most: int | None = None,
+) -> int:
     """Compute and write one partition of the signals; returns its pairs."""
     with timed("index"):
         index = store.read("problem_index", INDEX, None)
@@ -53,7 +63,7 @@ def join(store: TableStore, tree: OntologyTree, statistics: pl.DataFrame, partit
     mine = (pl.col("primary_domain") == domain) & (pl.col("shard") == shard)
     with timed("prepare"):
         asked = query_positions(index, index.filter("is_query", mine)["doc_id"])
-        ready = SignalJoin(index, tree, statistics, **FLOORS, epsilon=EPSILON)
+        ready = SignalJoin(index, tree, statistics, **floors, epsilon=EPSILON, most=most)
     with timed("join"):
         rows = ready.rows(asked)
     with timed("store"):
@@ -64,55 +74,73 @@ def join(store: TableStore, tree: OntologyTree, statistics: pl.DataFrame, partit
     return len(rows)
 
 
-def run(n: int, density: str) -> dict[str, float]:
-    """All figures of a corpus."""
-    corpus = make_corpus(n, density)
+def make(folder: str, n: str, density: str) -> dict[str, float]:
+    """Write what the chain begins with."""
+    corpus = make_corpus(int(n), density)
     index = problem_index(corpus, SHARDS)
-    tree = corpus.tree
-    with tempfile.TemporaryDirectory() as folder:
-        store = TableStore(Path(folder))
-        store.write(TABLES["problem_index"], index, provenance("problem_index"), INDEX)
-        statistics = topic_statistics(index, tree)
-        del corpus, index
-        start = peak_mb()
-        partitions = [f"{domain}|s{shard:02}" for domain in DOMAINS for shard in range(SHARDS)]
-        pairs = sum(join(store, tree, statistics, partition) for partition in partitions)
-        signals_peak = peak_mb()
-        n_bytes = sum(path.stat().st_size for path in Path(folder, *PAIRS).rglob("*.parquet"))
-        index = store.read("problem_index", INDEX, None)
-        shards = SignalShards(store.parts("signal_shards", PAIRS, partitions), index)
-        rule = ThresholdRule("percentile", PER_GROUP, QUERIES_REQUIRED, **FLOORS)
-        with timed("thresholds"):
-            fitted = fit_thresholds(shards, index, DOMAINS, rule)
-        with timed("query set"):
-            chosen = choose_queries(
-                shards, index, fitted.frame, PER_DOMAIN, PER_GROUP, SEED, texts(index)
-            )
-        queries = chosen.frame
-        with timed("candidates"):
-            found = 0
-            for partition in partitions:
-                domain, shard = domain_and_shard(partition)
-                mine = queries.filter(primary_domain=domain, shard=shard)["query_id"]
-                part = SignalShards(store.parts("signal_shards", PAIRS, [partition]), index)
-                found += sample_candidates(
-                    part, index, fitted.frame, mine, PER_GROUP, SEED, texts(index)
-                ).frame.height
+    statistics = topic_statistics(index, corpus.tree)
+    store = TableStore(Path(folder))
+    for name, frame in (("problem_index", index), ("topic_statistics", statistics)):
+        store.write(TABLES[name], frame, provenance(name), [name])
+    return {}
+
+
+def top(folder: str) -> dict[str, float]:
+    """The largest signals of each query alone, of what :func:`make` wrote."""
+    store = TableStore(Path(folder))
+    tree = make_ontology()
+    statistics = store.read("topic_statistics", ["topic_statistics"], None)
+    pairs = sum(
+        join(store, tree, statistics, f"{domain}|s{shard:02}", TOP_FLOORS, MOST)
+        for domain in DOMAINS
+        for shard in range(SHARDS)
+    )
+    n_bytes = sum(path.stat().st_size for path in Path(folder, *PAIRS).rglob("*.parquet"))
+    return seconds | {"pairs": pairs, "bytes": n_bytes, "peak": peak_mb()}
+
+
+def run(folder: str) -> dict[str, float]:
+    """All figures of what :func:`make` wrote."""
+    store = TableStore(Path(folder))
+    tree = make_ontology()
+    statistics = store.read("topic_statistics", ["topic_statistics"], None)
+    partitions = [f"{domain}|s{shard:02}" for domain in DOMAINS for shard in range(SHARDS)]
+    pairs = sum(join(store, tree, statistics, partition) for partition in partitions)
+    signals_peak = peak_mb()
+    n_bytes = sum(path.stat().st_size for path in Path(folder, *PAIRS).rglob("*.parquet"))
+    index = store.read("problem_index", INDEX, None)
+    shards = SignalShards(store.parts("signal_shards", PAIRS, partitions), index)
+    rule = ThresholdRule("percentile", PER_GROUP, QUERIES_REQUIRED, **FLOORS)
+    with timed("thresholds"):
+        fitted = fit_thresholds(shards, index, DOMAINS, rule)
+    with timed("query set"):
+        chosen = choose_queries(
+            shards, index, fitted.frame, PER_DOMAIN, PER_GROUP, SEED, texts(index)
+        )
+    queries = chosen.frame
+    found = 0
+    with timed("candidates"):
+        for partition in partitions:
+            domain, shard = domain_and_shard(partition)
+            mine = queries.filter(primary_domain=domain, shard=shard)["query_id"]
+            part = SignalShards(store.parts("signal_shards", PAIRS, [partition]), index)
+            found += sample_candidates(
+                part, index, fitted.frame, mine, PER_GROUP, SEED, texts(index)
+            ).frame.height
     row = fitted.frame.row(0, named=True)
     return seconds | {
         "pairs": pairs,
         "bytes": n_bytes,
         "peak": peak_mb(),
         "signals peak": signals_peak,
-        "loaded": start,
         "queries": queries.height,
-        "candidates": found,
+        "candidate rows": found,
         "eligible": float(np.min(fitted.frame["eligible_queries"].to_numpy())),
         "topic threshold": row["topic"],
         "summary threshold": row["summary"],
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":
-    figures: dict[str, Any] = run(int(sys.argv[1]), sys.argv[2])
-    print(json.dumps(figures, default=float))
+    steps: dict[str, Callable[..., dict[str, float]]] = {"make": make, "run": run, "top": top}
+    print(json.dumps(steps[sys.argv[1]](*sys.argv[2:]), default=float))

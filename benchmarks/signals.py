@@ -26,9 +26,11 @@ PEAK_GB = {"low": 1.0, "high": 2.5}
 STORED_GB = {"high": 2.0}
 TOPIC_TIMES, SUMMARY_TIMES, SCIPY_TIMES = 40, 80, 8
 TOPIC_GROWTH, SUMMARY_GROWTH = 1.6, 2.3
+GROWTH = (35_000, 70_000, 141_000)
+"""Smaller corpora, to see how cost grows."""
 STEPS = ("prepare", "topic", "summary", "union", "other signal")
 
-CHAIN_S, CHAIN_GB = 400, 2.0
+CHAIN_S, CHAIN_GB, TOP_GB = 400, 2.0, 0.6
 CHAIN = ("index", "prepare", "join", "store", "thresholds", "query set", "candidates")
 
 Figures = dict[str, float]
@@ -75,9 +77,11 @@ def at_most(name: str, value: float, unit: str, bar: float | None) -> Row:
 def of_density(bench: Bench, density: str, n: int) -> list[Row]:
     """The figures of a density."""
     full = n == FULL
-    smaller = 70_000 if full else n // 4
+    sizes = GROWTH if full else (n // 4,)
     rows = bench.rows(n, density, TOPIC_FLOOR, SUMMARY_FLOOR)
-    before = bench.rows(smaller, density, TOPIC_FLOOR, SUMMARY_FLOOR)
+    smaller_rows = {size: bench.rows(size, density, TOPIC_FLOOR, SUMMARY_FLOOR) for size in sizes}
+    smaller = 70_000 if full else n // 4
+    before = smaller_rows[smaller]
     histograms = bench.run("histograms", bench.corpus(n, density), SHARDS)
     plain = bench.run("baselines", bench.corpus(n, density))
 
@@ -126,6 +130,14 @@ def of_density(bench: Bench, density: str, n: int) -> list[Row]:
                 most if full else None,
             )
         )
+    for size, figures in smaller_rows.items():
+        label = f"{density}, {size:,} problems: {{}}".format
+        found += [
+            Row(label("rows of both signals"), sum(figures[step] for step in STEPS), "CPU-s"),
+            *(Row(label(f"rows: {step}"), figures[step], "CPU-s") for step in (*STEPS, "store")),
+            Row(label("stored pairs"), figures["pairs"], "pairs"),
+            Row(label("peak memory"), figures["peak"] * 2**20 / 1e9, "GB"),
+        ]
     compared = f"mismatches with plain loops in {plain['compared']:.3g} pairs"
     found.append(Row.at_most(name(compared), plain["mismatches"], "pairs", 0))
     found.append(
@@ -137,7 +149,10 @@ def of_density(bench: Bench, density: str, n: int) -> list[Row]:
 def of_chain(bench: Bench, density: str, n: int) -> list[Row]:
     """The chain from problem index to candidates with unknown thresholds."""
     full = n == FULL
-    found = bench.module("benchmarks.signal_chain", n, density)
+    folder = bench.folder / f"chain-{density}"
+    bench.module("benchmarks.signal_chain", "make", folder, n, density)
+    found = bench.module("benchmarks.signal_chain", "run", folder)
+    top = bench.module("benchmarks.signal_chain", "top", folder)
     name = f"chain, {density}, {n:,} problems: {{}}".format
     total = sum(found[step] for step in CHAIN)
     return [
@@ -150,6 +165,17 @@ def of_chain(bench: Bench, density: str, n: int) -> list[Row]:
         Row(name("summary threshold found"), found["summary threshold"], ""),
         Row(name("eligible queries, fewest of a domain"), found["eligible"], "queries"),
         Row(name("queries chosen"), found["queries"], "queries"),
+        *(Row(name(f"keep top_m: {step}"), top[step], "CPU-s") for step in CHAIN[:4]),
+        Row(name("keep top_m: stored pairs"), top["pairs"], "pairs"),
+        at_most(
+            name("keep top_m: stored bytes"), top["bytes"] / 1e9, "GB", TOP_GB if full else None
+        ),
+        at_most(
+            name("keep top_m: peak memory"),
+            top["peak"] * 2**20 / 1e9,
+            "GB",
+            CHAIN_GB if full else None,
+        ),
     ]
 
 

@@ -10,7 +10,7 @@ from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.hashing import hash64
 from saber_dagster.near_duplicates import ProblemRuns, are_near_duplicates
 from saber_dagster.pair_groups import PairGroups, eligible_queries, group_counts
-from saber_dagster.signal_pairs import with_ids
+from saber_dagster.signal_pairs import pairs_of, with_ids
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,7 @@ def sample_candidates(
     wanted = (index["is_query"] & ids.is_in(asked)).to_numpy()
     groups, texts = PairGroups(index, thresholds), ProblemRuns(corpus, ids)
     found, passed = [], 0
-    for pairs in shards:
-        mine = pairs.filter(wanted[pairs["query"].to_numpy()])
+    for mine in pairs_of(shards, wanted):
         mine = mine.with_columns(code=pl.Series(groups.codes(mine))).filter(pl.col("code") > 0)
         for of_query in mine.partition_by("query", maintain_order=True):
             rows, near = _sample(of_query, ids, per_group, seed, texts)

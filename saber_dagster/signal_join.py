@@ -66,8 +66,9 @@ class SignalJoin:
         self._block = block
         self._top = None if most is None else Top(most, topic_floor, summary_floor)
         self._topic_floor, self._summary_floor = topic_floor, summary_floor
+        place = tree.index
         self._topics = [
-            tuple(tree.index[topic] for topic in topics) for topics in index["topics"].to_list()
+            tuple(map(place.__getitem__, topics)) for topics in index["topics"].to_list()
         ]
         self._words = WordSets.of_lists(index["words"])
         self._clusters = index["cluster_id"].rank("dense").cast(pl.Int32).to_numpy()

@@ -231,6 +231,7 @@ def _levels(tails: Mapping[str, SignalTail], bound: float = np.inf) -> Floats:
         (float(tail.shares.max(initial=0.0)) for tail in tails.values() if tail.floor > 0),
         default=np.inf,
     )
-    shares = np.unique(np.concatenate([tail.shares for tail in tails.values()]))
-    kept: npt.NDArray[np.float64] = shares[(shares < end) & (shares <= bound)]
-    return kept
+    shares = np.concatenate([tail.shares for tail in tails.values()])
+    shares = np.sort(shares[(shares < end) & (shares <= bound)])
+    distinct: npt.NDArray[np.float64] = shares[np.diff(shares, prepend=-1.0) > 0]
+    return distinct

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 
 from saber_dagster.contracts import GROUPS
-from saber_dagster.signal_pairs import SIGNALS
+from saber_dagster.signal_pairs import SIGNALS, pairs_of
 
 Parts = pl.DataFrame | Iterable[pl.DataFrame]
 """Numbered pairs as one frame, or in parts of which each has all pairs of its queries."""
@@ -35,7 +35,7 @@ def high_pairs(
     limits = _limits(index, thresholds)
     if only is not None:
         asked = index["doc_id"].is_in(only.unique().implode())
-        limits = limits.with_columns(above=pl.when(asked).then("above"))
+        pairs = pairs_of(parts_of(pairs), asked.to_numpy())
     for part in parts_of(pairs):
         yield _high(part, limits)
 

@@ -143,9 +143,9 @@ def test_the_ui_shows_what_a_build_made_and_can_go_on_from_there(served):
             assert stats["numMaterialized"] == stats["numPartitions"] > 0
 
     before = saber.versions()
-    partition = {"key": "dagster/partition", "value": "algebra|s00"}
+    partition = {"key": "dagster/partition", "value": "combinatorics|s00"}
     dimensions = [
-        {"key": "dagster/partition/domain", "value": "algebra"},
+        {"key": "dagster/partition/domain", "value": "combinatorics"},
         {"key": "dagster/partition/shard", "value": "s00"},
     ]
     rounds = {"path": ["judge", "embedded", "tournament_rounds"]}

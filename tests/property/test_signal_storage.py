@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import sum_of_versions
-from saber_dagster.signal_pairs import SignalShards, with_ids
+from saber_dagster.signal_pairs import SignalShards, pairs_of, with_ids
 from saber_dagster.signal_storage import SCHEMA, SignalRows, decode, encode
 from saber_dagster.similarity import twins
 
@@ -69,9 +69,11 @@ def test_what_is_read_is_what_was_stored(pairs: Pairs) -> None:
     st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=8),
     st.lists(st.integers(0, 10**9), min_size=64, max_size=64),
     st.integers(1, 80),
+    st.integers(1, 80),
+    st.sets(st.integers(0, 7)),
 )
 def test_signals_are_those_of_the_twins(
-    word_sets: list[set[int]], units: list[int], most: int
+    word_sets: list[set[int]], units: list[int], most: int, cut: int, some: set[int]
 ) -> None:
     pairs = {
         x: {y: (units[8 * x + y], len(word_sets[x] & word_sets[y])) for y in range(len(word_sets))}
@@ -83,7 +85,9 @@ def test_signals_are_those_of_the_twins(
             "words": [list(map(str, words)) for words in word_sets],
         }
     )
-    shards = SignalShards([encode(rows_of(pairs))], index, most)
+    stored = encode(rows_of(pairs))
+    frames = [stored[start : start + cut] for start in range(0, stored.height, cut)]
+    shards = SignalShards([*frames, stored.clear()], index, most)
     expected = [
         (f"d{x}", f"d{y}", round(units[8 * x + y] / 1e9, 9), twins.jaccard(*map(list, (a, b))))
         for (x, a), (y, b) in itertools.product(enumerate(word_sets), repeat=2)
@@ -91,7 +95,38 @@ def test_signals_are_those_of_the_twins(
     for _ in range(2):
         parts = [with_ids(part, index["doc_id"]) for part in shards]
         assert [row for part in parts for row in part.rows()] == expected
-        assert len(parts) == -(-len(word_sets) // max(most // len(word_sets), 1))
+        assert all(0 < part.height <= max(most, len(word_sets)) for part in parts)
+        queries = [query for part in parts for query in part["query_id"].unique()]
+        assert len(queries) == len(set(queries)), "no query is in two parts"
+    wanted = np.array([x in some for x in range(len(word_sets))])
+    mine = [row for row in expected if int(row[0][1:]) in some]
+    for part_of in (shards.of(wanted), pairs_of(list(shards), wanted)):
+        rows = [row for part in part_of for row in with_ids(part, index["doc_id"]).rows()]
+        assert rows == mine
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1, 0, 5, 1), (0, 1, 5, 1)],
+        [(0, 1, 5, 1), (1, 0, 5, 1), (0, 2, 5, 1)],
+        [(0, 1, 5, 1), (0, 0, 5, 1)],
+        [(0, 1, 5, 1), (0, 2, 5, 1)],
+        [(0, 3, 5, 1)],
+        [(3, 0, 5, 1)],
+        [(0, 1, 10**9 + 1, 1)],
+        [(0, 1, 5, 2)],
+        [(1, 0, 5, 2)],
+    ],
+)
+def test_what_is_not_of_these_problems_is_not_read(rows: list[tuple[int, ...]]) -> None:
+    index = pl.DataFrame({"doc_id": ["a", "b", "c"], "words": [["x"], ["x", "y"], ["x"]]})
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    for most in (1, 10):
+        with pytest.raises(
+            SaberError, match="not in order of query and document, or not of 3 prob"
+        ):
+            list(SignalShards([frame], index, most))
 
 
 def test_the_version_follows_ids_pairs_and_signals_alone() -> None:
