@@ -25,6 +25,7 @@ def corpus(problems, tmp_path_factory):
     return write(tmp_path_factory.mktemp("corpus") / "mine.jsonl", problems)
 
 
+@pytest.mark.slow
 def test_results_depend_neither_on_shards_nor_threads_nor_order(
     small_home, corpus, problems, tmp_path
 ):
@@ -133,6 +134,7 @@ def test_killed_builds_end_where_an_uninterrupted_one_does(small_home, corpus):
     assert report["leaderboard"] == whole.json("leaderboard")
 
 
+@pytest.mark.slow
 def test_interrupt_with_ctrl_c_resumes(small_home, corpus):
     saber = small_home()
     process = saber.start("build", "--corpus", str(corpus))
