@@ -116,8 +116,8 @@ class SignalRows:
 
         It is the sum of a SHA-256 of each query's pairs, so that the version of all shards is the sum of
         theirs, however the queries are cut into shards. A query without pairs
-        adds nothing. It hashes bytes, in 1/50 of the time that ``hashing.data_version`` needs for the
-        same pairs as ids and floats.
+        adds nothing. It hashes
+        bytes, not texts.
 
         Args:
             doc_ids: the ids of ``problem_index``, in its order.

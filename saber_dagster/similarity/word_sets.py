@@ -70,7 +70,7 @@ class WordSets:
         width = max(n_words, 1)
         keys = rows * width + ids
         if not (np.diff(keys) > 0).all():
-            keys = np.sort(keys)  # np.unique takes ten times as long
+            keys = np.sort(keys)  # np.unique hashes first, which takes seconds
             keys = keys[np.diff(keys, prepend=-1) > 0]
         ends = np.searchsorted(keys, np.arange(sizes.size + 1) * width)
         return cls(ends.astype(np.int64), (keys % width).astype(np.int32), n_words)
