@@ -25,6 +25,12 @@ class Fault:
     problem: str
     remedy: str
 
+    def __post_init__(self) -> None:
+        # names are quoted from files, which can hold halves of characters that no terminal prints
+        for name in ("file", "field", "problem", "remedy"):
+            text = getattr(self, name).encode("utf-8", "backslashreplace").decode()
+            object.__setattr__(self, name, text)
+
     def __str__(self) -> str:
         """``file:row: field: problem. Remedy``."""
         place = f"{self.file}:{self.row}" if self.row else self.file

@@ -13,6 +13,16 @@ hypothesis.settings.register_profile("saber", deadline=None)
 hypothesis.settings.load_profile("saber")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What may take long goes first, so that no worker is left with it at the end."""
+
+    def allowed(item: pytest.Item) -> float:
+        marker = item.get_closest_marker("timeout")
+        return float(marker.args[0]) if marker else 0.0
+
+    items.sort(key=allowed, reverse=True)
+
+
 class ScriptedEngine:
     """Answers by a function of the call; ``asked`` holds every call in order.
 

@@ -112,6 +112,7 @@ def test_a_changed_document_recomputes_what_depends_on_it_and_judges_nothing(
     assert made < asked, "games between kept pairs come from the ledger"
 
 
+@pytest.mark.slow
 def test_killed_builds_end_where_an_uninterrupted_one_does(small_home, corpus):
     whole = small_home("whole")
     whole.json("build", "--corpus", str(corpus))

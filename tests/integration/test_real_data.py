@@ -26,6 +26,7 @@ def data():
     return folder
 
 
+@pytest.mark.slow
 def test_908_problems_of_five_domains_become_a_benchmark(small_home, data):
     saber = small_home(settings="preset: demo\n")
     report = saber.json("build", "--corpus", str(data / "sample.jsonl"))
@@ -46,6 +47,7 @@ def test_908_problems_of_five_domains_become_a_benchmark(small_home, data):
     assert tagged / tags["doc_id"].n_unique() > 0.75
 
 
+@pytest.mark.slow
 def test_users_bring_their_own_queries(small_home, data, tmp_path):
     rows = read_problems(data / "sample.jsonl").rows
     ids = [row.source_id for row in rows[100:160]]

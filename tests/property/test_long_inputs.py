@@ -24,7 +24,8 @@ FORMULA = st.tuples(
         [("$", "$"), ("$$", "$$"), (r"\(", r"\)"), (r"\[", r"\]")]
         + [(rf"\begin{{{name}}}", rf"\end{{{name}}}") for name in ("align*", "equation", "tikzcd")]
     ),
-    INSIDE.filter(str.strip),
+    # a blank line ends a formula, as TeX has it
+    INSIDE.filter(lambda inside: inside.strip() and not re.search(r"\n\s*\n", inside)),
 ).map(lambda parts: f"{parts[0][0]} {parts[1]} {parts[0][1]}")
 PROSE = st.sampled_from(
     [
