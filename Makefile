@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test test-data test-slow test-vllm lint type format check-data bench-engine bench-engine-llm bench-llm bench-short-triples bench-signals bench-stages lock clean
+.PHONY: help demo ui test test-data test-slow test-vllm lint type format check-data bench-engine bench-engine-llm bench-llm bench-real-signals bench-short-triples bench-signals bench-stages demo-llm lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ bench-short-triples: $(VENV)/dev.done ## Let a small LLM judge 20 short triples 
 
 bench-signals: $(VENV)/base.done ## Measure both signals of all pairs of 283,000 synthetic problems
 	$(BIN)/python -m benchmarks.signals
+
+bench-real-signals: $(VENV)/base.done ## Materialize signals to candidates of real problems (SABER_TEST_DATA)
+	$(BIN)/python -m benchmarks.real_signals
 
 bench-stages: $(VENV)/base.done ## Measure time, memory and calls of each stage
 	$(BIN)/python -m benchmarks.stages

@@ -7,6 +7,7 @@ import polars as pl
 
 from assets.corpus import CorpusAssets
 from assets.pictures import picture
+from assets.pinned import pinned_table
 from assets.rules import (
     CANDIDATES,
     ELIGIBLE,
@@ -16,7 +17,7 @@ from assets.rules import (
     RELEASE_TEXTS,
     SAMPLE_SIZES,
 )
-from assets.signals import SignalAssets, pinned_table
+from assets.signals import SignalAssets
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster import candidates, releases
 from saber_dagster.contracts import GROUPS
@@ -42,7 +43,9 @@ class CandidateAssets:
     release: dg.AssetsDefinition
 
 
-def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) -> CandidateAssets:
+def candidate_assets(
+    site: Site, corpus: CorpusAssets, signals: SignalAssets, thresholds: dg.AssetsDefinition
+) -> CandidateAssets:
     """The assets of this stage."""
     settings = site.settings
     per_group = settings.candidates.per_group
@@ -51,7 +54,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         "corpus": corpus.corpus,
         "signal_shards": signals.signal_shards,
         "problem_index": signals.problem_index,
-        "thresholds": signals.thresholds,
+        "thresholds": thresholds,
     }
 
     @stage(
@@ -210,7 +213,7 @@ def candidate_assets(site: Site, corpus: CorpusAssets, signals: SignalAssets) ->
         inputs={
             "corpus": corpus.corpus,
             "topic_statistics": signals.topic_statistics,
-            "thresholds": signals.thresholds,
+            "thresholds": thresholds,
             "query_set": query_set,
             "candidate_sets": candidate_sets,
         },

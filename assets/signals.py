@@ -1,4 +1,4 @@
-"""Problem index → topic statistics → signal shards → thresholds."""
+"""Problem index → topic statistics → signal shards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import polars as pl
 from assets.annotation import AnnotationAssets
 from assets.corpus import CorpusAssets
 from assets.grown_signals import asked_of, keep_index, signals_before
+from assets.pinned import pinned_table
 from assets.rules import (
     DOMAINS_HAVE_DOCUMENTS,
     FLOORS,
@@ -19,19 +20,15 @@ from assets.rules import (
     INDEX_WORDS,
     OTHERS,
     POPULATION,
-    RECOUNT,
     STATISTICS,
     SYMMETRIC,
 )
 from assets.signal_pictures import (
-    curve_picture,
     histogram_of,
     index_pictures,
     shard_pictures,
-    threshold_pictures,
 )
 from assets.stage import Check, CheckRule, Made, Site, stage
-from saber_dagster import releases
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.problem_index import build_index
 from saber_dagster.rules import signals as pair_rules
@@ -42,9 +39,9 @@ from saber_dagster.signal_pairs import SignalShards
 from saber_dagster.signal_storage import encode
 from saber_dagster.signal_top import Top
 from saber_dagster.signals import topic_statistics as count_topics
-from saber_dagster.tables import TableParts, input_name
+from saber_dagster.tables import input_name
 from saber_dagster.text import stop_words_version
-from saber_dagster.thresholds import ThresholdRule, fit_thresholds
+from saber_dagster.threshold_rule import ThresholdRule
 
 GROUP = "signals"
 
@@ -56,7 +53,6 @@ class SignalAssets:
     problem_index: dg.AssetsDefinition
     topic_statistics: dg.AssetsDefinition
     signal_shards: dg.AssetsDefinition
-    thresholds: dg.AssetsDefinition
 
 
 def signal_assets(
@@ -67,19 +63,9 @@ def signal_assets(
 ) -> SignalAssets:
     """The assets of this stage."""
     settings = site.settings
-    rule = ThresholdRule(
-        rule=settings.thresholds.rule,
-        per_group=settings.candidates.per_group,
-        queries_required=settings.thresholds.queries_required,
-        topic_floor=_floor(site, "topic_floor"),
-        summary_floor=_floor(site, "summary_floor"),
-        c_steps=(settings.thresholds.c, *settings.thresholds.c_steps),
-    )
-
     stored = settings.signals
-    most = None
-    if stored.keep == "top_m":
-        most = rule.m(max(rule.c_steps), rule.per_group)
+    rule = ThresholdRule.of(settings)
+    most = rule.largest_m() if stored.keep == "top_m" else None
     top = None if most is None else Top(most, stored.topic_floor, stored.summary_floor)
 
     @stage(
@@ -245,89 +231,4 @@ def signal_assets(
             data_version=made.rows.version(problem_index["doc_id"], word_counts),
         )
 
-    @stage(
-        site,
-        "thresholds",
-        table="thresholds",
-        version="2",
-        group=GROUP,
-        inputs={"signal_shards": signal_shards, "problem_index": problem_index},
-        reads=["domains", "thresholds", "candidates", "release", "queries.require_all_domains"],
-        checks=[
-            CheckRule("some_query_is_eligible", "Some query has K documents in each group."),
-            CheckRule(
-                "every_domain_has_enough_queries",
-                "Every domain has enough eligible queries.",
-                blocking=settings.queries.require_all_domains,
-            ),
-            RECOUNT,
-        ],
-    )
-    def thresholds(
-        context: dg.AssetExecutionContext, signal_shards: TableParts, problem_index: pl.DataFrame
-    ) -> Made:
-        shards = SignalShards(signal_shards, problem_index)
-        if pinned := pinned_table(site, "thresholds"):
-            return Made(
-                pinned.frame,
-                {
-                    **pinned.metadata,
-                    **threshold_pictures(context, site, pinned.frame, shards, problem_index),
-                },
-                [*_released_checks(pinned.frame, rule), RECOUNT.pinned(pinned.metadata["release"])],
-            )
-        result = fit_thresholds(shards, problem_index, settings.domains, rule)
-        recount = pair_rules.threshold_counts_are_right(
-            result.frame, shards, problem_index, rule.per_group
-        )
-        short = [str(failure) for failure in result.failures]
-        for line in short:
-            context.log.warning(line)
-        return Made(
-            result.frame,
-            {
-                "pinned": False,
-                **threshold_pictures(
-                    context, site, result.frame, shards, problem_index, result.tails
-                ),
-                **curve_picture(context, site, result.curve),
-            },
-            [*_checks(result.frame, rule, ".\n".join(short)), RECOUNT.verdict(recount)],
-        )
-
-    return SignalAssets(problem_index, topic_statistics, signal_shards, thresholds)
-
-
-def pinned_table(site: Site, table: str) -> Made | None:
-    """A table of the release that the settings name, if that release is complete."""
-    release = releases.release_of(site.home.releases, site.settings)
-    if not release.complete:
-        return None
-    release.check_settings(site.settings)
-    return Made(release.read(table), {"pinned": True, "release": release.name})
-
-
-def _floor(site: Site, name: str) -> float:
-    """The lowest high signal of top_m; of percentile, the floor of what is stored."""
-    section = "thresholds" if site.settings.thresholds.rule == "top_m" else "signals"
-    return float(site.settings.value_of(f"{section}.{name}"))
-
-
-def _released_checks(frame: pl.DataFrame, rule: ThresholdRule) -> list[Check]:
-    return _checks(frame, rule, "as recorded when the release was made")
-
-
-def _checks(frame: pl.DataFrame, rule: ThresholdRule, short: str) -> list[Check]:
-    enough = frame.filter(pl.col("eligible_queries") >= rule.queries_required)
-    some = frame.filter(pl.col("eligible_queries") > 0)
-    verdict = (
-        f"{enough.height} of {frame.height} domains have {rule.queries_required} eligible queries"
-    )
-    return [
-        Check("some_query_is_eligible", some.height > 0, f"{verdict}. {short}".strip()),
-        Check(
-            "every_domain_has_enough_queries",
-            enough.height == frame.height,
-            f"{verdict}. {short}".strip(),
-        ),
-    ]
+    return SignalAssets(problem_index, topic_statistics, signal_shards)

@@ -6,11 +6,9 @@
 import sys
 
 import numpy as np
-from scipy import sparse
 
-from benchmarks.synthetic_corpus import SHAPES, VOCABULARY, Ints, SyntheticCorpus, make_corpus
-from saber_dagster.similarity.summary import jaccard_similarity
-from saber_dagster.similarity.topic import TopicSets, ancestor_table, topic_similarity
+from benchmarks.signal_loops import Int32s, Ints, summary_loop, topic_loop
+from benchmarks.synthetic_corpus import SHAPES, SyntheticCorpus, make_corpus
 
 TOPIC_FLOOR, SUMMARY_FLOOR = 0.858, 0.211
 """The paper's thresholds."""
@@ -27,17 +25,19 @@ def densities(
     """Shares of hits among the pairs of two samples of problems, and what else describes the corpus."""
     rng = np.random.default_rng([seed, 3])
     left, right = (np.sort(rng.choice(len(corpus), sample, replace=False)) for _ in range(2))
-    topic_lists, word_lists = corpus.topic_lists(), corpus.word_lists()
-    ancestors = ancestor_table(corpus.tree)
-    sets = [TopicSets.of(topic_lists[i] for i in side) for side in (left, right)]
-    incidence = [_incidence(word_lists, side) for side in (left, right)]
+    both = np.concatenate([right, left])
+    topic_ends, topics = _of(corpus.topic_ends, corpus.topics, both)
+    word_ends, words = _of(corpus.word_ends, corpus.words, both)
+    tree = corpus.tree
     totals = dict.fromkeys(("topic", "equal topics", "summary", "both", "topic 0", "summary 0"), 0)
     for start in range(0, sample, 500):
         some = left[start : start + 500]
-        part = TopicSets.of(topic_lists[i] for i in some)
-        by_set = topic_similarity(part, sets[1], ancestors, corpus.content, EPSILON)
-        topic = by_set[part.set_of[:, None], sets[1].set_of]
-        summary = jaccard_similarity(incidence[0][start : start + 500], incidence[1])
+        asked = sample + start + np.arange(some.size)
+        topic, summary = np.zeros((2, some.size, sample))
+        topic_loop(
+            asked, topic_ends, topics, tree.parent, tree.depth, corpus.content, EPSILON, topic
+        )
+        summary_loop(asked, word_ends, words, summary)
         other = some[:, None] != right
         high = (topic >= topic_floor) & (topic > 0) & other
         close = (summary >= summary_floor) & (summary > 0) & other
@@ -48,16 +48,14 @@ def densities(
         totals["topic 0"] += np.count_nonzero(topic == 0)
         totals["summary 0"] += np.count_nonzero(summary == 0)
     shares = {name: count / sample**2 for name, count in totals.items()}
-    distinct = len({tuple(topics) for topics in topic_lists})
+    distinct = len(set(map(tuple, corpus.topic_lists())))
     return shares | {"distinct topic sets per problem": distinct / max(len(corpus), 1)}
 
 
-def _incidence(word_lists: list[list[int]], rows: Ints) -> sparse.csr_array:
-    chosen = [word_lists[i] for i in rows]
-    ends = np.cumsum([0, *(len(words) for words in chosen)])
-    flat = np.array([word for words in chosen for word in words], dtype=np.int64)
-    ones = np.ones(flat.size, dtype=np.int32)
-    return sparse.csr_array((ones, flat, ends), shape=(rows.size, VOCABULARY))
+def _of(ends: Ints, values: Int32s, rows: Ints) -> tuple[Ints, Int32s]:
+    """Compressed rows of some problems."""
+    parts = [values[ends[row] : ends[row + 1]] for row in rows]
+    return np.cumsum([0, *map(len, parts)]), np.concatenate(parts)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ from saber_dagster.signal_pairs import SignalShards
 from saber_dagster.signal_storage import encode
 from saber_dagster.signals import topic_statistics
 from saber_dagster.tables import Provenance, TableStore
-from saber_dagster.thresholds import ThresholdRule, fit_thresholds
+from saber_dagster.threshold_rule import ThresholdRule
+from saber_dagster.thresholds import fit_thresholds
 
 FLOORS = {"topic_floor": 0.6, "summary_floor": 0.15}
 TOP_FLOORS = {"topic_floor": 0.3, "summary_floor": 0.05}

@@ -59,6 +59,11 @@ def save(corpus: SyntheticCorpus, path: Path) -> None:
     )  # fmt: skip
 
 
+def vocabulary(data: dict[str, Any]) -> int:
+    """How many words there are, at least those of a synthetic corpus."""
+    return max(VOCABULARY, int(data["words"].max(initial=-1)) + 1)
+
+
 @dataclass(frozen=True)
 class Problems:
     """The corpus as the kernels take it, and both joins.
@@ -82,7 +87,7 @@ class Problems:
             flat, ends = data["topics"].tolist(), data["topic_ends"].tolist()
             topics = [tuple(flat[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]  # noqa: RUF007
             sets = TopicSets.of(topics)
-            words = WordSets(data["word_ends"].astype(np.int64), data["words"], VOCABULARY)
+            words = WordSets(data["word_ends"].astype(np.int64), data["words"], vocabulary(data))
             topic = TopicJoin(sets, data["ancestors"], data["content"], EPSILON, topic_floor)
             summary = SummaryJoin(words, summary_floor)
         return cls(data, topics, sets, words, topic, summary)
@@ -195,7 +200,7 @@ def baselines(path: str) -> dict[str, float]:
         with timed(name):
             loop(queries, values[name])
         rates[name] = queries.size * n / seconds[name]
-    incidence = incidence_of(data["word_ends"], data["words"], VOCABULARY)
+    incidence = incidence_of(data["word_ends"], data["words"], vocabulary(data))
     transposed, sizes = incidence.T.tocsr(), np.diff(data["word_ends"])
     many = sample(10 * PAIRS_PER_LOOP)
     with timed("scipy"):

@@ -12,6 +12,7 @@ from assets.ontology import ontology_asset
 from assets.retrievers import retriever_lane
 from assets.signals import signal_assets
 from assets.stage import Site
+from assets.thresholds import threshold_asset
 from resources.engines import EngineResource, judge_options
 from resources.engines import judge_engine as judge_engine  # for the commands, too
 from resources.engines.prompted import render_archived as render_archived  # for the commands, too
@@ -33,7 +34,8 @@ def load(home: Home) -> dg.Definitions:
     ontology = ontology_asset(site)
     annotation = annotation_assets(site, corpus, ontology)
     signals = signal_assets(site, corpus, ontology, annotation)
-    candidates = candidate_assets(site, corpus, signals)
+    thresholds = threshold_asset(site, signals)
+    candidates = candidate_assets(site, corpus, signals, thresholds)
     judges = [judge_lane(site, judge, candidates) for judge in home.judges]
     retrievers = [retriever_lane(site, entry, candidates) for entry in home.retrievers]
     annotator = home.settings.annotator
@@ -48,7 +50,7 @@ def load(home: Home) -> dg.Definitions:
             signals.problem_index,
             signals.topic_statistics,
             signals.signal_shards,
-            signals.thresholds,
+            thresholds,
             candidates.query_set,
             candidates.candidate_sets,
             candidates.release,

@@ -90,13 +90,6 @@ def _runs(pairs: pl.DataFrame) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.i
     return query[starts], starts
 
 
-def group_codes(
-    pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame
-) -> npt.NDArray[np.uint8]:
-    """The group of each pair of one part: :meth:`PairGroups.codes` of :class:`PairGroups`."""
-    return PairGroups(index, thresholds).codes(pairs)
-
-
 def group_counts(
     shards: Iterable[pl.DataFrame], index: pl.DataFrame, thresholds: pl.DataFrame
 ) -> pl.DataFrame:

@@ -91,11 +91,11 @@ class SignalRows:
         return np.repeat(self.queries, np.diff(self.indptr))
 
     def topic(self) -> npt.NDArray[np.float64]:
-        """(n_pairs,) the topic signal, as ``topic.topic_similarity`` gives it."""
+        """(n_pairs,) the topic signal, as ``twins.best_match_average`` gives it."""
         return self.topics / float(UNITS)
 
     def summary(self, word_counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """The summary signal, as ``summary.jaccard_similarity`` gives it.
+        """The summary signal, as ``twins.jaccard`` gives it.
 
         Args:
             word_counts: (n_problems,) sizes of the word sets of ``problem_index``.

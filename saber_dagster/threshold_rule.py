@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from saber_dagster.settings import Settings
+
 Limits = dict[str, float | int | None]
 """What a rule says of a domain: columns of its row in table ``thresholds``."""
 
@@ -28,6 +30,25 @@ class ThresholdRule:
     summary_floor: float
     c_steps: tuple[float, ...] = (4.0, 5.0, 6.0, 8.0)
     max_share: float = 0.1
+
+    @classmethod
+    def of(cls, settings: Settings) -> "ThresholdRule":
+        """The rule of a home."""
+        own = settings.thresholds
+        # the lowest high signal of top_m; of percentile, the floor of what is stored
+        floors = own if own.rule == "top_m" else settings.signals
+        return cls(
+            rule=own.rule,
+            per_group=settings.candidates.per_group,
+            queries_required=own.queries_required,
+            topic_floor=floors.topic_floor,
+            summary_floor=floors.summary_floor,
+            c_steps=(own.c, *own.c_steps),
+        )
+
+    def largest_m(self) -> int:
+        """The M of the largest c."""
+        return self.m(max(self.c_steps), self.per_group)
 
     def m(self, c: float, per_group: int) -> int:
         """M = ceil(c K)."""

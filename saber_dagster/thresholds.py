@@ -15,8 +15,6 @@ from saber_dagster.threshold_percentile import PercentileSearch
 from saber_dagster.threshold_rule import Shortfall, ThresholdRule
 from saber_dagster.threshold_top_m import TopMSearch
 
-__all__ = ["Shortfall", "ThresholdResult", "ThresholdRule", "fit_thresholds"]
-
 
 @dataclass(frozen=True)
 class ThresholdResult:

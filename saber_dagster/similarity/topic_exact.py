@@ -74,7 +74,7 @@ def set_rows(sets: TopicSets) -> SetRows:
 
 @kernel
 def lin(t: int, u: int, nodes: Nodes) -> float:
-    """Lin's similarity of two nodes, as :func:`~saber_dagster.similarity.topic.lin_similarity`."""
+    """Lin's similarity of two nodes, as :func:`~saber_dagster.similarity.twins.lin`."""
     shared = 0.0
     d = min(nodes.depth[t], nodes.depth[u])
     while d >= 0:

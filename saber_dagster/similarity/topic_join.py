@@ -36,7 +36,7 @@ _Part = tuple[Ints, Ints, Int32s, npt.NDArray[np.uint32]]
 class TopicJoin:
     """The topic similarities of query sets with the document sets.
 
-    A similarity is the one of :func:`~saber_dagster.similarity.topic.topic_similarity`, bit for bit,
+    A similarity is the one of :func:`~saber_dagster.similarity.twins.best_match_average`, bit for bit,
     as an integer in units of 1e-9. Results depend on nothing but the pair: not on the number of
     threads (``numba.get_num_threads()``), the order, or what else is in the input.
 

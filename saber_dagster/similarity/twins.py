@@ -1,7 +1,9 @@
 """The signals and the threshold rules as they are written down: slow, plain, for comparison."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 
 from saber_dagster.ontology import OntologyTree
 
@@ -20,7 +22,13 @@ def information_content(problems: Sequence[Sequence[int]], tree: OntologyTree) -
 
 
 def lin(t: int, u: int, tree: OntologyTree, content: Sequence[float], epsilon: float) -> float:
-    """Lin's similarity of two nodes; 0 if their roots differ."""
+    """Lin's similarity 2 IC(LCA) / (IC(t) + IC(u) + epsilon) of two nodes, in [0, 1].
+
+    Nodes of different roots have similarity 0: their common ancestor would be a virtual root, whose
+    IC is 0. A node with IC 0 has similarity 0 to every node, itself included, by the formula.
+
+    Source: SABER-Math, "Topic similarity over ontologies", second equation.
+    """
     lca = tree.lca(t, u)
     shared = content[lca] if lca >= 0 else 0.0
     return min(max(2 * shared / (content[t] + content[u] + epsilon), 0.0), 1.0)
@@ -29,16 +37,27 @@ def lin(t: int, u: int, tree: OntologyTree, content: Sequence[float], epsilon: f
 def best_match_average(
     x: Sequence[int], y: Sequence[int], tree: OntologyTree, content: Sequence[float], epsilon: float
 ) -> float:
-    """Best-match average of two topic sets, rounded to 1e-9; 0 if one is empty."""
+    """Best-match average of two topic sets, rounded to 1e-9; 0 if one is empty.
+
+    Source: SABER-Math, "Topic set matching".
+    """
     if not x or not y:
         return 0.0
-    forth = sum(max(lin(t, u, tree, content, epsilon) for u in y) for t in x)
-    back = sum(max(lin(t, u, tree, content, epsilon) for t in x) for u in y)
+    forth = total(max(lin(t, u, tree, content, epsilon) for u in y) for t in x)
+    back = total(max(lin(t, u, tree, content, epsilon) for t in x) for u in y)
     return round((forth + back) / (len(x) + len(y)) * 1e9) / 1e9
 
 
+def total(values: Iterable[float]) -> float:
+    """The sum, one after the other: from Python 3.12 on ``sum`` makes up for what rounding loses."""
+    return reduce(add, values, 0.0)
+
+
 def jaccard(x: Collection[str], y: Collection[str]) -> float:
-    """Jaccard similarity of two word sets; 0 if both are empty."""
+    """Jaccard similarity of two word sets; 0 if both are empty.
+
+    Source: SABER-Math, "Summary-based relevance estimation".
+    """
     union = set(x) | set(y)
     return len(set(x) & set(y)) / len(union) if union else 0.0
 

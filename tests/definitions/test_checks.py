@@ -143,7 +143,7 @@ FAULTS = {
     ),
     "signal_shards": ("assets.signals.compute_signals", pairs),
     "thresholds": (
-        "assets.signals.fit_thresholds",
+        "assets.thresholds.fit_thresholds",
         lambda result: dataclasses.replace(
             result, frame=result.frame.with_columns(pl.col("eligible_queries") + 1)
         ),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from saber_dagster.candidates import sample_candidates
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.near_duplicates import are_near_duplicates, word_runs
-from saber_dagster.pair_groups import eligible_queries, group_codes, group_counts
+from saber_dagster.pair_groups import PairGroups, eligible_queries, group_counts
 from saber_dagster.signal_pairs import SCHEMA
 from saber_dagster.similarity import twins
 from saber_dagster.similarity.mth_largest import mth_largest
@@ -106,8 +106,8 @@ def test_groups_and_their_sizes_are_those_of_the_twins(
         sizes.append([found.count(code) for code in (1, 2, 3)])
     pairs = make_pairs(values)
     parts = in_parts(pairs, cuts)
-    assert group_codes(pairs, INDEX, thresholds).tolist() == list(expected.values())
-    apart = [code for part in parts for code in group_codes(part, INDEX, thresholds).tolist()]
+    assert PairGroups(INDEX, thresholds).codes(pairs).tolist() == list(expected.values())
+    apart = [code for part in parts for code in PairGroups(INDEX, thresholds).codes(part).tolist()]
     assert apart == list(expected.values())
     counts = group_counts(parts[::-1], INDEX, thresholds)
     assert counts["query"].to_list() == list(range(QUERIES))

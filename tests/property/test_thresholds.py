@@ -9,7 +9,8 @@ from pairs import cut, numbered
 from saber_dagster import threshold_percentile
 from saber_dagster.contracts import TABLES
 from saber_dagster.similarity import twins
-from saber_dagster.thresholds import ThresholdRule, fit_thresholds
+from saber_dagster.threshold_rule import ThresholdRule
+from saber_dagster.thresholds import fit_thresholds
 
 DOMAIN = "algebra"
 SIGNALS = {"query_id": pl.String, "doc_id": pl.String, "topic": pl.Float64, "summary": pl.Float64}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.similarity import topic_join, twins
 from saber_dagster.similarity.sparse_rows import SparseRows
-from saber_dagster.similarity.topic import TopicSets, ancestor_table, topic_similarity
+from saber_dagster.similarity.topic import TopicSets, ancestor_table
 from saber_dagster.similarity.topic_join import TopicJoin, least_value
 from trees import tree_of
 
@@ -32,8 +32,12 @@ class Case:
 
     def values(self) -> npt.NDArray[np.float64]:
         """(distinct queries, distinct documents) by the plain definition."""
-        sets = (TopicSets.of(self.queries), TopicSets.of(self.documents))
-        return topic_similarity(*sets, ancestor_table(self.tree), self.content, self.epsilon)
+        left, right = (
+            sorted({tuple(topics) for topics in side}, key=lambda topics: (-len(topics), topics))
+            for side in (self.queries, self.documents)
+        )
+        given = self.tree, self.content.tolist(), self.epsilon
+        return np.array([[twins.best_match_average(x, y, *given) for y in right] for x in left])
 
     def join(self, floor: float) -> TopicJoin:
         documents = TopicSets.of(self.documents)

@@ -6,7 +6,7 @@ from saber_dagster.candidates import sample_candidates, select_queries
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import hash64
-from saber_dagster.pair_groups import eligible_queries, group_codes, group_counts
+from saber_dagster.pair_groups import PairGroups, eligible_queries, group_counts
 from saber_dagster.signal_pairs import SCHEMA
 
 
@@ -51,7 +51,7 @@ def make_pairs(query: int, *signals: tuple[float, float]) -> pl.DataFrame:
 def groups_of(
     pairs: pl.DataFrame, index: pl.DataFrame, thresholds: pl.DataFrame
 ) -> dict[tuple[int, int], str]:
-    codes = group_codes(pairs, index, thresholds)
+    codes = PairGroups(index, thresholds).codes(pairs)
     rows = zip(pairs["query"], pairs["doc"], codes, strict=True)
     return {(query, doc): GROUPS[code - 1] for query, doc, code in rows if code}
 
@@ -59,7 +59,7 @@ def groups_of(
 def test_the_percentile_threshold_is_exceeded_strictly() -> None:
     pairs = make_pairs(0, (0.8, 0.2), (0.9, 0.2), (0.8, 0.3), (0.9, 0.3), (0.0, 0.3))
     thresholds = make_thresholds("percentile", 0.8, 0.2, algebra=None)
-    codes = group_codes(pairs, make_index(q=["algebra"]), thresholds)
+    codes = PairGroups(make_index(q=["algebra"]), thresholds).codes(pairs)
     assert codes.tolist() == [0, 1, 2, 3, 2]
     assert codes.dtype == np.uint8
     assert GROUPS == ("topic_only", "summary_only", "both")
@@ -70,15 +70,15 @@ def test_a_signal_of_zero_is_never_high() -> None:
     for rule in ("percentile", "top_m"):
         for m in (2, 9):
             thresholds = make_thresholds(rule, 0.0, 0.0, algebra=m)
-            assert group_codes(pairs, make_index(q=["algebra"]), thresholds).tolist() == [1, 2]
+            assert PairGroups(make_index(q=["algebra"]), thresholds).codes(pairs).tolist() == [1, 2]
 
 
 def test_top_m_takes_ties_and_needs_the_floor() -> None:
     pairs = make_pairs(0, (0.9, 0.0), (0.7, 0.0), (0.7, 0.0), (0.6, 0.05), (0.3, 0.04))
     index = make_index(q=["algebra"])
-    two = group_codes(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=2))
+    two = PairGroups(index, make_thresholds("top_m", 0.3, 0.05, algebra=2)).codes(pairs)
     assert two.tolist() == [1, 1, 1, 2, 0]
-    nine = group_codes(pairs, index, make_thresholds("top_m", 0.3, 0.05, algebra=9))
+    nine = PairGroups(index, make_thresholds("top_m", 0.3, 0.05, algebra=9)).codes(pairs)
     assert nine.tolist() == [1, 1, 1, 3, 1]
 
 
@@ -88,7 +88,7 @@ def test_a_query_of_several_domains_follows_its_primary_domain() -> None:
     thresholds = make_thresholds("top_m", 0.3, 0.05, algebra=1, geometry=2)
     assert list(groups_of(pairs, index, thresholds)) == [(0, 0), (1, 0), (1, 1)]
     for function in (
-        lambda limits: group_codes(pairs, index, limits),
+        lambda limits: PairGroups(index, limits).codes(pairs),
         lambda limits: group_counts([pairs], index, limits),
         lambda limits: sample_candidates([pairs], index, limits, [], 1, 7, texts(index)),
     ):
@@ -100,7 +100,7 @@ def test_what_is_no_query_has_no_group() -> None:
     index = make_index(p=["algebra"], q=["algebra"]).with_columns(is_query=pl.Series([True, False]))
     pairs = pl.concat([make_pairs(q, (0.9, 0.9)) for q in (0, 1)])
     thresholds = make_thresholds("percentile", 0.5, 0.5, algebra=None)
-    assert group_codes(pairs, index, thresholds).tolist() == [3, 0]
+    assert PairGroups(index, thresholds).codes(pairs).tolist() == [3, 0]
     assert group_counts([pairs], index, thresholds)["query"].to_list() == [0]
 
 
@@ -109,7 +109,7 @@ def test_pairs_out_of_order_are_refused() -> None:
     index = make_index(p=["algebra"], q=["algebra"])
     thresholds = make_thresholds("top_m", 0.3, 0.05, algebra=1)
     with pytest.raises(ValueError, match="order"):
-        group_codes(pairs, index, thresholds)
+        PairGroups(index, thresholds).codes(pairs)
 
 
 LIMITS = make_thresholds("percentile", 0.5, 0.5, algebra=None)

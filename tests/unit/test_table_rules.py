@@ -13,12 +13,13 @@ from assets.rules import OTHERS, Rule
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.corpus import Problem, build_corpus
 from saber_dagster.metrics import expected_random_ndcg, query_metrics
-from saber_dagster.pair_groups import group_codes
+from saber_dagster.pair_groups import PairGroups
 from saber_dagster.rules import boards, candidates, corpus, high_pairs, judging, signals, topics
 from saber_dagster.rules.base import Violation, low_share, violations
 from saber_dagster.signal_pairs import SCHEMA, with_ids
 from saber_dagster.signals import population
-from saber_dagster.thresholds import ThresholdRule, fit_thresholds
+from saber_dagster.threshold_rule import ThresholdRule
+from saber_dagster.thresholds import fit_thresholds
 
 DOMAINS = ("algebra", "geometry")
 
@@ -557,7 +558,7 @@ def test_the_groups_of_a_recount_are_those_of_the_stage(signal, kept, rules, m, 
     parts = in_parts(pairs, cuts)
     own = pl.concat(high_pairs.high_pairs(parts, index, table))
     own = own.with_columns(group=high_pairs.group_of()).drop_nulls("group")
-    codes = group_codes(pairs, index, table)
+    codes = PairGroups(index, table).codes(pairs)
     named = pl.Series(["", *GROUPS], dtype=pl.String).gather(codes)
     found = pairs.with_columns(group=named).filter(codes > 0)
     assert own.select(found.columns).equals(found)
