@@ -95,7 +95,8 @@ def workspace(small_home, problems, tmp_path):
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    "document", ["README.md", *(pytest.param(name, marks=pytest.mark.slow) for name in DOCUMENTS[1:])]
+    "document",
+    ["README.md", *(pytest.param(name, marks=pytest.mark.slow) for name in DOCUMENTS[1:])],
 )
 def test_commands_work(document, workspace):
     environ = {k: v for k, v in os.environ.items() if not k.startswith("SABER_")}
