@@ -55,6 +55,7 @@ class Bench:
             command, env=self.environ, stdout=subprocess.PIPE, text=True, check=True
         )
         figures: Figures = json.loads(done.stdout)
+        print(f"  {done.stdout.strip()}", file=sys.stderr, flush=True)
         return figures
 
     def corpus(self, n: int, density: str) -> Path:
