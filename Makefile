@@ -20,7 +20,7 @@ ui: $(VENV)/base.done ## Show the home in Dagster's UI on http://127.0.0.1:3000
 	$(BIN)/saber ui
 
 test: $(VENV)/torch.done ## Run the tests (except slow ones)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 test-data: $(VENV)/torch.done ## Run the tests on real data; fails where SABER_TEST_DATA is absent
 	SABER_REQUIRE_TEST_DATA=1 $(BIN)/python -m pytest -m data

@@ -14,7 +14,7 @@ hypothesis.settings.load_profile("saber")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What may take long goes first, so that no worker is left with it at the end."""
+    """Files that may take long go first, so that no worker is left with one at the end."""
 
     def allowed(item: pytest.Item) -> float:
         marker = item.get_closest_marker("timeout")

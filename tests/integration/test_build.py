@@ -79,6 +79,7 @@ def random_ranking(path):
     return float(np.mean(expected)), float(np.sqrt(np.sum(variance)) / len(variance))
 
 
+@pytest.mark.slow
 def test_a_changed_document_recomputes_what_depends_on_it_and_judges_nothing(
     small_home, problems, tmp_path
 ):
