@@ -1,6 +1,6 @@
 """How rare high signals are, and how many queries the thresholds leave."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ from saber_dagster.signal_tails import SignalTail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 _STEPS = 160
@@ -93,7 +94,8 @@ def tails_figure(
                 )
                 if thresholds is not None:
                     _mark(axes, line, thresholds.filter(pl.col("domain") == domain), signal)
-        _share_scale(axes, float(mine.select(pl.min("share")).item()))
+        lowest = float(mine.select(pl.min("share")).item())
+        _log_scale(axes.yaxis, _percent, few_decades=lowest > 1e-3)
         axes.set_title(f"{signal} signal")
         axes.set_xlabel("value")
         axes.set_ylabel("share of pairs at or above")
@@ -102,15 +104,22 @@ def tails_figure(
     return figure
 
 
-def _share_scale(axes: "Axes", lowest: float) -> None:
-    """A logarithmic scale whose ticks are per cent."""
+def _percent(share: float, _: int) -> str:
+    return f"{100 * share:g} %"
+
+
+def _count(pairs: float, _: int) -> str:
+    return f"{pairs:,.0f}" if pairs < 1e6 else f"{pairs:.0e}".replace("e+0", "e").replace("e+", "e")
+
+
+def _log_scale(axis: "Axis", shown: Callable[[float, int], str], few_decades: bool = False) -> None:
+    """A logarithmic scale with labels that need no typesetting of formulas."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    few_decades = lowest > 1e-3
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few_decades else (1.0,)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")  # type: ignore[attr-defined]
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few_decades else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(shown))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _mark(axes: "Axes", line: pl.DataFrame, row: pl.DataFrame, signal: str) -> None:
@@ -237,7 +246,7 @@ def curve_figure(
     if not curve.height:
         nothing(axes, "no pair reaches a floor")
     elif by_share:
-        axes.set_xscale("log")
+        _log_scale(axes.xaxis, _percent)
     axes.axhline(required, color=INK, linewidth=0.9, linestyle=(0, (2, 2)))
     axes.set_xlabel("share of pairs that count as high" if by_share else "c, of M = c K")
     axes.set_ylabel("eligible queries")
@@ -273,7 +282,7 @@ def histogram_figure(
         axes.stairs(values, np.linspace(0, 1, values.size + 1), fill=True, color=GRID, baseline=0.5)
         axes.stairs(values, np.linspace(0, 1, values.size + 1), color=INK, baseline=0.5)
         axes.axvline(floors[signal], color=INK, linewidth=0.9, linestyle=(0, (2, 2)))
-        axes.set_yscale("log")
+        _log_scale(axes.yaxis, _count)
         axes.set_ylim(0.5, None)
         axes.set_title(f"{signal} signal")
         axes.set_xlabel("value")

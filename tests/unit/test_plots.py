@@ -478,6 +478,16 @@ def test_what_ranks_at_random_is_no_rival():
 # whatever the tables are
 
 
+FLOORS = {"topic": 0.6, "summary": 0.15}
+
+
+def curve_of(domains, level):
+    shares = [2e-5, 3e-4, 0.007, 0.06]
+    rows = [(domain, share, 100 * i) for domain in domains for i, share in enumerate(shares)]
+    schema = {"domain": pl.String, level: pl.Float64, "eligible": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def no_rows():
     empty = {name: contract.empty() for name, contract in TABLES.items()}
     nothing = index()
@@ -538,6 +548,11 @@ def much():
         "domains": lambda n: topics.domains_figure(weights, domains, NASTY, n),
         "topics": lambda n: topics.topics_figure(weights, domains, NASTY, n),
         "tails": lambda n: signals.tails_figure(tails, domains, NASTY, limits, n),
+        "curve": lambda n: signals.curve_figure(curve_of(domains, "share"), domains, 150, n),
+        "curve of c": lambda n: signals.curve_figure(curve_of(domains, "c"), domains, 150, n),
+        "histogram": lambda n: signals.histogram_figure(
+            {"topic": [10**k for k in range(8)], "summary": [7] * 256}, FLOORS, NASTY, n
+        ),
         "eligible": lambda n: signals.eligible_figure(limits, domains, 150, 50, n),
         "candidates": lambda n: candidates.candidates_figure(candidate_rows(6000), NASTY, n),
         "rounds": lambda n: judging.rounds_figure(games, NASTY, BASELINE_WARNING, n),
@@ -622,6 +637,17 @@ def test_every_figure_can_be_drawn(case, narrow):
     assert height > 72
     assert root[0].text == NASTY
     assert not re.search(r"(?i)\bnan\b|\binf\b|mathdefault", element)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "histogram" in case or "curve" in case])
+def test_logarithmic_scales_have_plain_labels(case):
+    assert not any("$" in word for word in words(CASES[case](False)) if word != NASTY)
+
+
+def test_counts_and_shares_of_a_logarithmic_scale():
+    drawn = words(CASES["much histogram"](False))
+    assert {"1", "10", "100,000", "1e6"} <= set(drawn)
+    assert {"0.01 %", "0.1 %", "1 %"} <= set(words(CASES["much curve"](False)))
 
 
 @pytest.mark.parametrize(
