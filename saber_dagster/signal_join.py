@@ -12,6 +12,7 @@ from saber_dagster.signal_pairs import SIGNALS
 from saber_dagster.signal_storage import SignalRows
 from saber_dagster.signal_top import SUMMARY_STEPS, TOPIC_STEPS, Top, descend
 from saber_dagster.signals import information_content
+from saber_dagster.similarity.mth_largest import mth_largest
 from saber_dagster.similarity.pair_union import unite
 from saber_dagster.similarity.sparse_rows import SparseRows
 from saber_dagster.similarity.summary_join import SummaryJoin
@@ -21,6 +22,8 @@ from saber_dagster.similarity.word_sets import WordSets
 
 QUERIES_PER_BLOCK = 4096
 """Queries that are joined at once."""
+QUERIES_PER_PIECE = 512
+"""Queries whose summary signals are found at once, where only the largest are kept."""
 
 
 class SignalJoin:
@@ -184,13 +187,25 @@ class SignalJoin:
         )
 
     def _top_words(self, words: WordSets, queries: npt.NDArray[np.int32]) -> SparseRows:
-        return descend(
-            SUMMARY_STEPS,
-            self._summary_floor,
-            lambda some, floor: self._summary.rows(words.take(some), floor),
-            np.ones(self._documents.size, dtype=np.int64),
-            self._wanted(queries),
-        )
+        wanted, documents = self._wanted(queries), self._document_words.sizes
+
+        def largest(some: Ints, floor: float) -> SparseRows:
+            mine = words.take(some)
+            found = self._summary.rows(mine, floor)
+            lengths = np.diff(found.indptr)
+            union = np.repeat(mine.sizes, lengths) + documents[found.columns] - found.values
+            values = found.values / union
+            least = mth_largest(values, found.indptr, wanted[some])
+            return found.where(values >= np.repeat(least, lengths))
+
+        def find(some: Ints, floor: float) -> SparseRows:
+            starts = range(0, max(some.size, 1), QUERIES_PER_PIECE)
+            return SparseRows.stack(
+                [largest(some[start : start + QUERIES_PER_PIECE], floor) for start in starts]
+            )
+
+        alone = np.ones(self._documents.size, dtype=np.int64)
+        return descend(SUMMARY_STEPS, self._summary_floor, find, alone, wanted)
 
     def _wanted(self, queries: npt.NDArray[np.int32]) -> Ints:
         """How many documents are enough, with those of the query's own cluster."""

@@ -33,6 +33,11 @@ class SparseRows:
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][rows] - indptr[:-1], sizes)
         return SparseRows(indptr, self.columns[places], self.values[places])
 
+    def where(self, kept: npt.NDArray[np.bool_]) -> "SparseRows":
+        """The same rows with some of their entries, (n_entries,)."""
+        before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+        return SparseRows(before[self.indptr], self.columns[kept], self.values[kept])
+
     @classmethod
     def stack(cls, parts: "Sequence[SparseRows]") -> "SparseRows":
         """The rows of all parts, of which there is at least one, one after the other."""
