@@ -1,9 +1,9 @@
 """The chain from problem index to candidates as a home runs it, at low floors: CPU-seconds and memory.
 
 ``python -m benchmarks.signal_chain make FOLDER N DENSITY`` writes a corpus; ``run FOLDER``, and
-``top FOLDER`` for ``signals.keep: top_m``, print a JSON object of figures, in CPU-seconds of all threads
-and MB. Tables are written and read as the assets do it: every partition of the signals reads the index
-anew. What Dagster, checks and pictures take comes on top.
+``top FOLDER M`` for ``signals.keep: top_m``, print a JSON object of figures, in CPU-seconds of all
+threads and MB. Tables are written and read as the assets do it: every partition of the signals reads
+the index anew. What Dagster, checks and pictures take comes on top.
 """
 
 import json
@@ -31,8 +31,6 @@ from saber_dagster.thresholds import fit_thresholds
 
 FLOORS = {"topic_floor": 0.6, "summary_floor": 0.15}
 TOP_FLOORS = {"topic_floor": 0.3, "summary_floor": 0.05}
-MOST = 8 * 50
-"""M of the largest default c with K = 50."""
 SHARDS = 4
 """Query shards of each domain."""
 PER_GROUP, QUERIES_REQUIRED, PER_DOMAIN, SEED = 50, 150, 200, 7
@@ -86,13 +84,13 @@ def make(folder: str, n: str, density: str) -> dict[str, float]:
     return {}
 
 
-def top(folder: str) -> dict[str, float]:
-    """The largest signals of each query alone, of what :func:`make` wrote."""
+def top(folder: str, most: str) -> dict[str, float]:
+    """The M largest signals of each query alone, of what :func:`make` wrote."""
     store = TableStore(Path(folder))
     tree = make_ontology()
     statistics = store.read("topic_statistics", ["topic_statistics"], None)
     pairs = sum(
-        join(store, tree, statistics, f"{domain}|s{shard:02}", TOP_FLOORS, MOST)
+        join(store, tree, statistics, f"{domain}|s{shard:02}", TOP_FLOORS, int(most))
         for domain in DOMAINS
         for shard in range(SHARDS)
     )

@@ -15,7 +15,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -86,8 +86,8 @@ class Journal:
         Call it within :func:`settling`.
         """
         self._path = _renamed(self._path, self._place.root)
-        lines = self._path.read_bytes().splitlines(keepends=True)
-        made = _settle(self._path, self._place.root, lines, self._archive)
+        with self._path.open("rb") as lines:
+            made = _settle(self._path, self._place.root, lines, self._archive)
         self._reader.close()
         self._file.close()
         return made
@@ -220,7 +220,7 @@ def _fits(value: Any, type_: pl.DataType) -> bool:
 
 
 def _settle(
-    journal: Path, folder: AnyPath, lines: Sequence[bytes], archive: Archive
+    journal: Path, folder: AnyPath, lines: Iterable[bytes], archive: Archive
 ) -> tuple[AnyPath, Keys] | None:
     """Write what the lines of a journal say to archive and segment, then remove the journal.
 
@@ -241,15 +241,22 @@ def _settle(
 
 
 def _settled(
-    journal: Path, folder: AnyPath, lines: Sequence[bytes], archive: Archive
+    journal: Path, folder: AnyPath, lines: Iterable[bytes], archive: Archive
 ) -> tuple[AnyPath, Keys] | None:
     name = journal.with_suffix(".parquet").name
-    noted = [json.loads(line) for line in lines if line.startswith(_TEXT)]
-    if noted:
-        archive.add({text["sha256"]: text["content"] for text in noted})
+    rows, texts = io.BytesIO(), {}
+    for line in lines:
+        if line.startswith(_ROW):
+            rows.write(line)
+        elif line.startswith(_TEXT):
+            noted = json.loads(line)
+            texts[noted["sha256"]] = noted["content"]
+    if texts:
+        archive.add(texts)
     made = None
-    if rows := [line for line in lines if line.startswith(_ROW)]:
-        frame = pl.read_ndjson(io.BytesIO(b"".join(rows)), schema=SCHEMA)
+    if rows.tell():
+        rows.seek(0)
+        frame = pl.read_ndjson(rows, schema=SCHEMA)
         made = folder / name, write_segment(folder / name, frame)
     journal.unlink(missing_ok=True)
     return made
