@@ -27,8 +27,8 @@ from saber_dagster.problem_index import shard_of
 from saber_dagster.rules import candidates as rules
 from saber_dagster.rules.corpus import ids_are_content_hashes
 from saber_dagster.rules.signals import NumberedPairs, numbered
-from saber_dagster.signal_join import query_positions
-from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.signals.join import query_positions
+from saber_dagster.signals.pairs import SignalShards
 from saber_dagster.tables import TableParts
 
 GROUP = "candidates"

@@ -10,9 +10,9 @@ import polars as pl
 from assets.stage import Site
 from saber_dagster.errors import SaberError
 from saber_dagster.partitions import domain_and_shard
-from saber_dagster.signal_growth import Before
-from saber_dagster.signal_join import query_positions
-from saber_dagster.signal_storage import decode
+from saber_dagster.signals.growth import Before
+from saber_dagster.signals.join import query_positions
+from saber_dagster.signals.storage import decode
 from saber_dagster.storage import AnyPath, files_below, read_many, write_atomic
 from saber_dagster.tables import Provenance, input_name
 

@@ -17,8 +17,8 @@ from saber_dagster.plots.signals import (
     tails_figure,
 )
 from saber_dagster.plots.topics import domains_figure, tags_of, topic_weights, topics_figure
-from saber_dagster.signal_pairs import SignalShards
-from saber_dagster.signal_tails import SignalTail, signal_tails
+from saber_dagster.signals.pairs import SignalShards
+from saber_dagster.signals.tails import SignalTail, signal_tails
 
 Pictures = dict[str, dg.MetadataValue]
 

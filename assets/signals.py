@@ -33,15 +33,15 @@ from saber_dagster.ontology import OntologyTree
 from saber_dagster.problem_index import build_index
 from saber_dagster.rules import signals as pair_rules
 from saber_dagster.rules import topics as topic_rules
-from saber_dagster.signal_growth import compute_signals
-from saber_dagster.signal_join import SignalJoin
-from saber_dagster.signal_pairs import SignalShards
-from saber_dagster.signal_storage import encode
-from saber_dagster.signal_top import Top
-from saber_dagster.signals import topic_statistics as count_topics
+from saber_dagster.signals.growth import compute_signals
+from saber_dagster.signals.join import SignalJoin
+from saber_dagster.signals.pairs import SignalShards
+from saber_dagster.signals.statistics import topic_statistics as count_topics
+from saber_dagster.signals.storage import encode
+from saber_dagster.signals.top import Top
 from saber_dagster.tables import input_name
 from saber_dagster.text import stop_words_version
-from saber_dagster.threshold_rule import ThresholdRule
+from saber_dagster.thresholds.rule import ThresholdRule
 
 GROUP = "signals"
 
@@ -172,7 +172,7 @@ def signal_assets(
         site,
         "signal_shards",
         table="signal_shards",
-        version="2",
+        version="3",
         group=GROUP,
         inputs={
             "problem_index": problem_index,

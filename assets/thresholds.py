@@ -9,10 +9,10 @@ from assets.signal_pictures import curve_picture, threshold_pictures
 from assets.signals import GROUP, SignalAssets
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster.rules import signals as pair_rules
-from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.signals.pairs import SignalShards
 from saber_dagster.tables import TableParts
-from saber_dagster.threshold_rule import ThresholdRule
-from saber_dagster.thresholds import fit_thresholds
+from saber_dagster.thresholds.fit import fit_thresholds
+from saber_dagster.thresholds.rule import ThresholdRule
 
 
 def threshold_asset(site: Site, signals: SignalAssets) -> dg.AssetsDefinition:

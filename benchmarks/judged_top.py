@@ -21,7 +21,7 @@ from benchmarks.results_file import Row
 from saber_dagster import candidates
 from saber_dagster.home import Home
 from saber_dagster.pair_groups import eligible_queries, group_counts
-from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.signals.pairs import SignalShards
 from saber_dagster.starter import SOURCE, starter_entries
 from saber_dagster.tables import TableStore
 

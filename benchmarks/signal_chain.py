@@ -21,13 +21,13 @@ from saber_dagster.candidates import choose_queries, sample_candidates
 from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.partitions import domain_and_shard
-from saber_dagster.signal_join import SignalJoin, query_positions
-from saber_dagster.signal_pairs import SignalShards
-from saber_dagster.signal_storage import encode
-from saber_dagster.signals import topic_statistics
+from saber_dagster.signals.join import SignalJoin, query_positions
+from saber_dagster.signals.pairs import SignalShards
+from saber_dagster.signals.statistics import topic_statistics
+from saber_dagster.signals.storage import encode
 from saber_dagster.tables import Provenance, TableStore
-from saber_dagster.threshold_rule import ThresholdRule
-from saber_dagster.thresholds import fit_thresholds
+from saber_dagster.thresholds.fit import fit_thresholds
+from saber_dagster.thresholds.rule import ThresholdRule
 
 FLOORS = {"topic_floor": 0.6, "summary_floor": 0.15}
 TOP_FLOORS = {"topic_floor": 0.3, "summary_floor": 0.05}

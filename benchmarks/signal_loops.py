@@ -5,6 +5,8 @@ import numpy.typing as npt
 from numba import njit
 from scipy import sparse
 
+from saber_dagster.similarity.topic import UNITS
+
 Ints = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -43,7 +45,7 @@ def topic_loop(
                     part += min(best, 1.0)
                 total += part
             both = x.size > 0 and y.size > 0
-            out[i, j] = np.rint(total / (x.size + y.size) * 1e9) / 1e9 if both else 0.0
+            out[i, j] = np.rint(total / (x.size + y.size) * UNITS) / UNITS if both else 0.0
 
 
 @njit(cache=True)

@@ -20,7 +20,7 @@ from benchmarks.hit_densities import EPSILON, SUMMARY_FLOOR, TOPIC_FLOOR
 from benchmarks.signal_loops import incidence_of, scipy_summary, summary_loop, topic_loop
 from benchmarks.synthetic_corpus import VOCABULARY, SyntheticCorpus, make_corpus
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.signal_storage import SignalRows, encode
+from saber_dagster.signals.storage import SignalRows, encode
 from saber_dagster.similarity import twins
 from saber_dagster.similarity.pair_union import unite
 from saber_dagster.similarity.summary_join import SummaryJoin

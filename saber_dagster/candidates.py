@@ -10,7 +10,7 @@ from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.hashing import hash64
 from saber_dagster.near_duplicates import ProblemRuns, are_near_duplicates
 from saber_dagster.pair_groups import PairGroups, eligible_queries, group_counts
-from saber_dagster.signal_pairs import pairs_of, with_ids
+from saber_dagster.signals.pairs import pairs_of, with_ids
 
 
 @dataclass(frozen=True)

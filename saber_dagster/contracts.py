@@ -136,8 +136,8 @@ TABLES: dict[str, Table] = {
                 ),
                 "topic": Column(
                     pl.UInt32,
-                    "best-match average of Lin similarities, in units of 1e-9",
-                    high=1e9,
+                    "best-match average of Lin similarities, in units of 1e-6",
+                    high=1e6,
                 ),
                 "overlap": Column(
                     pl.UInt16,

@@ -8,7 +8,7 @@ import polars as pl
 
 from saber_dagster.contracts import GROUPS
 from saber_dagster.errors import SaberError
-from saber_dagster.signal_pairs import SIGNALS
+from saber_dagster.signals.pairs import SIGNALS
 from saber_dagster.similarity.mth_largest import mth_largest
 
 _SMALLEST = np.nextafter(0.0, 1.0)

@@ -20,8 +20,8 @@ from saber_dagster.plots.style import (
     panels,
     styled,
 )
-from saber_dagster.signal_pairs import SIGNALS
-from saber_dagster.signal_tails import SignalTail
+from saber_dagster.signals.pairs import SIGNALS
+from saber_dagster.signals.tails import SignalTail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -223,7 +223,7 @@ def curve_figure(
     """Lines: how many queries of each domain are eligible, the more pairs count as high.
 
     Args:
-        curve: :attr:`saber_dagster.thresholds.ThresholdResult.curve`.
+        curve: :attr:`saber_dagster.thresholds.fit.ThresholdResult.curve`.
         domains: the configured domains.
         required: eligible queries that each domain needs.
         narrow: for a phone.

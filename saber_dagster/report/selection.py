@@ -11,7 +11,7 @@ from saber_dagster.plots.signals import eligible_figure, tail_lines, tails_figur
 from saber_dagster.plots.topics import domains_figure, tags_of, topic_weights, topics_figure
 from saber_dagster.report.figures import Album, Picture
 from saber_dagster.report.tables import Tables
-from saber_dagster.signal_tails import signal_tails
+from saber_dagster.signals.tails import signal_tails
 
 
 @dataclass(frozen=True)

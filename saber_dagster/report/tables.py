@@ -12,7 +12,7 @@ from saber_dagster.errors import SaberError
 from saber_dagster.freshness import Graph, Key, Node, State, report
 from saber_dagster.home import Home
 from saber_dagster.report.roles import Role, roles_of
-from saber_dagster.signal_pairs import SignalShards
+from saber_dagster.signals.pairs import SignalShards
 from saber_dagster.storage import files_below
 from saber_dagster.tables import WHOLE, Provenance, TableStore
 

@@ -6,7 +6,7 @@ from saber_dagster.contracts import GROUPS
 from saber_dagster.rules.base import Violation, violations
 from saber_dagster.rules.high_pairs import Parts, group_of, group_sizes, high_pairs
 from saber_dagster.rules.signals import numbered
-from saber_dagster.signal_pairs import SIGNALS
+from saber_dagster.signals.pairs import SIGNALS
 
 _PAIR = ("query_id", "doc_id")
 

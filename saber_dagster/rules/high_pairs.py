@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 
 from saber_dagster.contracts import GROUPS
-from saber_dagster.signal_pairs import SIGNALS, pairs_of
+from saber_dagster.signals.pairs import SIGNALS, pairs_of
 
 Parts = pl.DataFrame | Iterable[pl.DataFrame]
 """Numbered pairs as one frame, or in parts of which each has all pairs of its queries."""

@@ -1,6 +1,6 @@
 """Rules of the signals: which pairs are stored, and what is high among them.
 
-Pairs are numbered (:mod:`saber_dagster.signal_pairs`) and may come in parts, each with all pairs of its
+Pairs are numbered (:mod:`saber_dagster.signals.pairs`) and may come in parts, each with all pairs of its
 queries. Violations name ids.
 """
 
@@ -15,8 +15,8 @@ from scipy.sparse import coo_array, triu
 from saber_dagster.contracts import GROUPS
 from saber_dagster.rules.base import FIRST, Violation, violations
 from saber_dagster.rules.high_pairs import Parts, group_sizes, parts_of
-from saber_dagster.signal_pairs import SIGNALS, with_ids
-from saber_dagster.signals import population
+from saber_dagster.signals.pairs import SIGNALS, with_ids
+from saber_dagster.signals.statistics import population
 
 _PAIR = ("query_id", "doc_id")
 _NUMBERS = ("query", "doc")
@@ -175,7 +175,7 @@ class NumberedPairs:
         """No domain has more pairs than its population, which counts all its queries.
 
         Args:
-            counted: what :func:`saber_dagster.signals.population` returned.
+            counted: what :func:`saber_dagster.signals.statistics.population` returned.
         """
         sizes = {name: column[:-1] for name, column in self._sizes.items()}
         rows = (

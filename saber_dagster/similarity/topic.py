@@ -11,8 +11,8 @@ from saber_dagster.ontology import OntologyTree
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-DECIMALS = 9
-"""Stored precision of the topic signal: rounded once, then every comparison uses that value."""
+UNITS = 10**6
+"""A topic signal of 1. It is rounded once to a whole number of units, which is what is compared."""
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saber_dagster.similarity.kernel import kernel
-from saber_dagster.similarity.topic import DECIMALS, Floats, Ints, TopicSets
-
-UNITS = 10**DECIMALS
-"""A similarity of 1 in units of the stored precision."""
+from saber_dagster.similarity.topic import UNITS, Floats, Ints, TopicSets
 
 _LARGEST = 1e30
 Int32s = npt.NDArray[np.int32]
@@ -89,7 +86,7 @@ def lin(t: int, u: int, nodes: Nodes) -> float:
 
 @kernel
 def best_match_average(x: Int32s, y: Int32s, best: Floats, nodes: Nodes) -> int:
-    """Best-match average of two sets in units of 1e-9; ``best`` has room for ``y.size`` numbers."""
+    """Best-match average of two sets in units of 1e-6; ``best`` has room for ``y.size`` numbers."""
     if x.size == 0 or y.size == 0:
         return 0
     best[: y.size] = 0.0
@@ -109,8 +106,8 @@ def best_match_average(x: Int32s, y: Int32s, best: Floats, nodes: Nodes) -> int:
 
 @kernel
 def round_to_units(total: float, size: int) -> int:
-    """A sum of best matches as an average, in units of 1e-9, rounded once."""
-    return int(np.rint(total / size * 1e9))
+    """A sum of best matches as an average, in units of 1e-6, rounded once."""
+    return int(np.rint(total / size * UNITS))
 
 
 @kernel

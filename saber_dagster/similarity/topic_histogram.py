@@ -12,7 +12,7 @@ import numpy.typing as npt
 from saber_dagster.similarity import lanes
 from saber_dagster.similarity.kernel import kernel
 from saber_dagster.similarity.lanes import LANES
-from saber_dagster.similarity.topic import Ints
+from saber_dagster.similarity.topic import UNITS, Ints
 from saber_dagster.similarity.topic_bounds import (
     Batch,
     empty_batch,
@@ -72,9 +72,10 @@ def both_sums(rows: Int32s, start: int, k: int, m: int, table: _Float32s) -> Any
 def margin_of(bins: int, size: int, float32_suffices: bool) -> float:
     """How near to an edge, in bins, a sum of ``size`` best matches is not trusted.
 
-    A sum of n similarities is wrong by less than 4e-7 + 6e-8 n of it.
+    A sum of n similarities is wrong by less than 4e-7 + 6e-8 n of it, and rounding to units moves it by
+    half a unit.
     """
-    margin = bins * (4e-6 + 6e-7 * size)
+    margin = bins * (4.5e-6 + 6e-7 * size)
     return margin if float32_suffices and margin < 0.25 else _ALWAYS
 
 
@@ -154,7 +155,7 @@ def histogram(
                     exact_totals(y, m, batch, nodes, best_of_y, totals)
                     for q in range(LANES):
                         if (doubtful >> np.uint64(q)) & np.uint64(1):
-                            value = round_to_units(totals[q], m + k) / 1e9
+                            value = round_to_units(totals[q], m + k) / UNITS
                             place[q] = min(int(value * bins), bins - 1)
                 weight = weights[doc]
                 counted += weight

@@ -9,9 +9,8 @@ from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.kernel import kernel
 from saber_dagster.similarity.lanes import LANES
 from saber_dagster.similarity.sparse_rows import SparseRows
-from saber_dagster.similarity.topic import Floats, Ints, TopicSets
+from saber_dagster.similarity.topic import UNITS, Floats, Ints, TopicSets
 from saber_dagster.similarity.topic_exact import (
-    UNITS,
     Int32s,
     SetRows,
     complete_values,
@@ -37,7 +36,7 @@ class TopicJoin:
     """The topic similarities of query sets with the document sets.
 
     A similarity is the one of :func:`~saber_dagster.similarity.twins.best_match_average`, bit for bit,
-    as an integer in units of 1e-9. Results depend on nothing but the pair: not on the number of
+    as an integer in units of 1e-6. Results depend on nothing but the pair: not on the number of
     threads (``numba.get_num_threads()``), the order, or what else is in the input.
 
     Args:
@@ -70,7 +69,7 @@ class TopicJoin:
             floor: in place of that of the join.
 
         Returns:
-            By distinct query set; columns are document sets, values uint32 in units of 1e-9.
+            By distinct query set; columns are document sets, values uint32 in units of 1e-6.
         """
         least = self._least if floor is None else least_value(floor)
         sets = _checked(queries)
@@ -143,7 +142,7 @@ class TopicJoin:
         Args:
             queries: the query sets, over the same ontology, and the set of each query.
             document_sets: (n_documents,) the set of each document.
-            pairs: a row per query; columns are documents, values uint32 in units of 1e-9. Values that
+            pairs: a row per query; columns are documents, values uint32 in units of 1e-6. Values that
                 are 0 are changed in place; they stay 0 where the similarity is.
         """
         sets = _checked(queries)
@@ -177,7 +176,7 @@ class TopicJoin:
 
 
 def least_value(floor: float) -> int:
-    """The least positive similarity, in units of 1e-9, that as a float64 reaches a floor.
+    """The least positive similarity, in units of 1e-6, that as a float64 reaches a floor.
 
     Raises:
         ValueError: the floor is not a number.

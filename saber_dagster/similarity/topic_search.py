@@ -6,7 +6,7 @@ import numpy.typing as npt
 from saber_dagster.similarity import lanes
 from saber_dagster.similarity.kernel import kernel
 from saber_dagster.similarity.lanes import LANES
-from saber_dagster.similarity.topic import Ints
+from saber_dagster.similarity.topic import UNITS, Ints
 from saber_dagster.similarity.topic_bounds import (
     empty_batch,
     exact_totals,
@@ -43,10 +43,10 @@ def least_units(least: int, m: int, k: int, scale: int) -> int:
     """The least bound of a pair that may reach ``least``, in units of 1 / scale; 1 at least.
 
     A pair's bounds together lie less than 0.03 units below its exact sum, because of float32, and the
-    exact sum may lie 0.5e-9 (m + k) below ``least``, because of its rounding, which is less than 1e-4
-    units. More than one unit is given for both. A bound of a similarity above 0 is never 0.
+    exact sum may lie half a unit of the similarity times (m + k) below ``least``, because of its
+    rounding. One unit of each is given for that. A bound of a similarity above 0 is never 0.
     """
-    return max(int(np.floor((least - 1) * 1e-9 * (m + k) * scale)) - 1, 1)
+    return max(int(np.floor((least - 1) / UNITS * (m + k) * scale)) - 1, 1)
 
 
 @kernel
@@ -93,7 +93,7 @@ def search(
         nodes: the ontology.
         bounds: what topics are compared with.
         groups: the document sets, as a tree.
-        least: of a stored similarity, in units of 1e-9; positive.
+        least: of a stored similarity, in units of 1e-6; positive.
 
     Returns:
         The number of pairs of each query, in the order of ``order[starts[0] : starts[-1]]``; and

@@ -6,6 +6,7 @@ from functools import reduce
 from operator import add
 
 from saber_dagster.ontology import OntologyTree
+from saber_dagster.similarity.topic import UNITS
 
 Signals = tuple[float | None, float | None]
 """Topic and summary signal of a pair; None if one of the two problems lacks the feature."""
@@ -37,7 +38,7 @@ def lin(t: int, u: int, tree: OntologyTree, content: Sequence[float], epsilon: f
 def best_match_average(
     x: Sequence[int], y: Sequence[int], tree: OntologyTree, content: Sequence[float], epsilon: float
 ) -> float:
-    """Best-match average of two topic sets, rounded to 1e-9; 0 if one is empty.
+    """Best-match average of two topic sets, rounded to 1e-6; 0 if one is empty.
 
     Source: SABER-Math, "Topic set matching".
     """
@@ -45,7 +46,7 @@ def best_match_average(
         return 0.0
     forth = total(max(lin(t, u, tree, content, epsilon) for u in y) for t in x)
     back = total(max(lin(t, u, tree, content, epsilon) for t in x) for u in y)
-    return round((forth + back) / (len(x) + len(y)) * 1e9) / 1e9
+    return round((forth + back) / (len(x) + len(y)) * UNITS) / UNITS
 
 
 def total(values: Iterable[float]) -> float:

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from saber_dagster.signal_join import SignalJoin, query_positions
-from saber_dagster.signal_pairs import SCHEMA, SignalShards, with_ids
-from saber_dagster.signal_storage import encode
+from saber_dagster.signals.join import SignalJoin, query_positions
+from saber_dagster.signals.pairs import SCHEMA, SignalShards, with_ids
+from saber_dagster.signals.storage import encode
 
 PAIRS = {"query_id": pl.String, "doc_id": pl.String, "topic": pl.Float64, "summary": pl.Float64}
 """Columns of pairs by their ids."""

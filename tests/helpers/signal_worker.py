@@ -6,9 +6,9 @@ import sys
 
 from benchmarks.synthetic_corpus import make_corpus, problem_index
 from saber_dagster.partitions import domain_and_shard
-from saber_dagster.signal_join import SignalJoin, query_positions
-from saber_dagster.signal_storage import encode
-from saber_dagster.signals import topic_statistics
+from saber_dagster.signals.join import SignalJoin, query_positions
+from saber_dagster.signals.statistics import topic_statistics
+from saber_dagster.signals.storage import encode
 
 corpus = make_corpus(1500, "high")
 index = problem_index(corpus, 2)

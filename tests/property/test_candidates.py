@@ -12,7 +12,7 @@ from saber_dagster.candidates import sample_candidates
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.near_duplicates import are_near_duplicates, word_runs
 from saber_dagster.pair_groups import PairGroups, eligible_queries, group_counts
-from saber_dagster.signal_pairs import SCHEMA
+from saber_dagster.signals.pairs import SCHEMA
 from saber_dagster.similarity import twins
 from saber_dagster.similarity.mth_largest import mth_largest
 from saber_dagster.text import words

@@ -24,7 +24,7 @@ def rows_of(rows: list[dict[int, int]]) -> SparseRows:
 def check(seed: int, n: int, n_queries: int, n_sets: int, share: float, threads: int) -> None:
     rng = np.random.default_rng(seed)
     topic = [
-        {s: int(rng.integers(1, 10**9 + 1)) for s in range(n_sets) if rng.random() < share}
+        {s: int(rng.integers(1, 10**6 + 1)) for s in range(n_sets) if rng.random() < share}
         for _ in range(5)
     ]
     query_sets, document_sets = rng.integers(0, 5, n_queries), rng.integers(0, n_sets, n)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import sum_of_versions
-from saber_dagster.signal_pairs import SignalShards, pairs_of, with_ids
-from saber_dagster.signal_storage import SCHEMA, SignalRows, decode, encode
+from saber_dagster.signals.pairs import SignalShards, pairs_of, with_ids
+from saber_dagster.signals.storage import SCHEMA, SignalRows, decode, encode
 from saber_dagster.similarity import twins
+from saber_dagster.similarity.topic import UNITS
 
 Pairs = dict[int, dict[int, tuple[int, int]]]
 """Topic units and overlap of each query and document."""
@@ -21,7 +22,7 @@ Pairs = dict[int, dict[int, tuple[int, int]]]
 _LAST = 2**31 - 2
 positions = st.one_of(st.integers(0, 20), st.integers(0, _LAST), st.just(_LAST))
 signals = st.tuples(
-    st.sampled_from([0, 1, 858_000_000, 10**9 - 1, 10**9]), st.sampled_from([0, 1, 255, 65_535])
+    st.sampled_from([0, 1, 858_000, UNITS - 1, UNITS]), st.sampled_from([0, 1, 255, 65_535])
 )
 pairs_of_queries = st.dictionaries(
     positions, st.dictionaries(positions, signals, max_size=6), max_size=6
@@ -67,7 +68,7 @@ def test_what_is_read_is_what_was_stored(pairs: Pairs) -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=8),
-    st.lists(st.integers(0, 10**9), min_size=64, max_size=64),
+    st.lists(st.integers(0, UNITS), min_size=64, max_size=64),
     st.integers(1, 80),
     st.integers(1, 80),
     st.sets(st.integers(0, 7)),
@@ -114,7 +115,7 @@ def test_signals_are_those_of_the_twins(
         [(0, 1, 5, 1), (0, 2, 5, 1)],
         [(0, 3, 5, 1)],
         [(3, 0, 5, 1)],
-        [(0, 1, 10**9 + 1, 1)],
+        [(0, 1, UNITS + 1, 1)],
         [(0, 1, 5, 2)],
         [(1, 0, 5, 2)],
     ],
@@ -173,7 +174,7 @@ def test_what_is_not_in_order_is_not_stored() -> None:
         {"gap": [0, 9, 1]},
         {"gap": [1, 2**32 - 1, 1]},
         {"gap": [1, 2, 1], "query": [1, 1, 1]},
-        {"topic": [5, 6, 10**9 + 1]},
+        {"topic": [5, 6, UNITS + 1]},
     ],
 )
 def test_a_damaged_frame_is_refused(change: dict[str, list[int]]) -> None:

@@ -10,11 +10,11 @@ from pairs import joined
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.signal_growth import Before, grow
-from saber_dagster.signal_join import SignalJoin, query_positions
-from saber_dagster.signal_storage import decode, encode
-from saber_dagster.signal_top import Top
-from saber_dagster.signals import information_content, population, topic_statistics
+from saber_dagster.signals.growth import Before, grow
+from saber_dagster.signals.join import SignalJoin, query_positions
+from saber_dagster.signals.statistics import information_content, population, topic_statistics
+from saber_dagster.signals.storage import decode, encode
+from saber_dagster.signals.top import Top
 from saber_dagster.similarity import twins
 from trees import tree_of
 

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import cut, numbered
 
-from saber_dagster import threshold_percentile
 from saber_dagster.contracts import TABLES
 from saber_dagster.similarity import twins
-from saber_dagster.threshold_rule import ThresholdRule
-from saber_dagster.thresholds import fit_thresholds
+from saber_dagster.thresholds import percentile
+from saber_dagster.thresholds.fit import fit_thresholds
+from saber_dagster.thresholds.rule import ThresholdRule
 
 DOMAIN = "algebra"
 SIGNALS = {"query_id": pl.String, "doc_id": pl.String, "topic": pl.Float64, "summary": pl.Float64}
@@ -86,8 +86,8 @@ def test_the_percentile_is_the_one_found_by_trying_every_share(
     pairs, index = frames(values, floors)
     rule = ThresholdRule("percentile", k, n, *floors)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threshold_percentile, "GRID", grid)
-        patch.setattr(threshold_percentile, "QUERIES_PER_BLOCK", 1)
+        patch.setattr(percentile, "GRID", grid)
+        patch.setattr(percentile, "QUERIES_PER_BLOCK", 1)
         result = fit_thresholds(pairs, index, [DOMAIN], rule)
     row = result.frame.row(0, named=True)
     if expected is None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from saber_dagster.ontology import OntologyTree
 from saber_dagster.similarity import topic_join, twins
 from saber_dagster.similarity.sparse_rows import SparseRows
-from saber_dagster.similarity.topic import TopicSets, ancestor_table
+from saber_dagster.similarity.topic import UNITS, TopicSets, ancestor_table
 from saber_dagster.similarity.topic_join import TopicJoin, least_value
 from trees import tree_of
 
@@ -265,13 +265,13 @@ def test_nothing_to_compare_gives_nothing() -> None:
 
 
 @pytest.mark.property
-@given(value=st.integers(1, 10**9), step=st.sampled_from([-1, 0, 1]))
+@given(value=st.integers(1, UNITS), step=st.sampled_from([-1, 0, 1]))
 def test_the_floor_is_compared_with_the_rounded_value(value: int, step: int) -> None:
-    floor = value / 1e9
+    floor = value / UNITS
     floor = float(np.nextafter(floor, floor + step))
     least = least_value(floor)
-    assert least / 1e9 >= floor
-    assert least == 1 or (least - 1) / 1e9 < floor
+    assert least / UNITS >= floor
+    assert least == 1 or (least - 1) / UNITS < floor
 
 
 @pytest.mark.property

@@ -7,7 +7,7 @@ from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import hash64
 from saber_dagster.pair_groups import PairGroups, eligible_queries, group_counts
-from saber_dagster.signal_pairs import SCHEMA
+from saber_dagster.signals.pairs import SCHEMA
 
 
 def make_index(**domains: list[str]) -> pl.DataFrame:

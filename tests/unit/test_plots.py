@@ -19,7 +19,7 @@ from saber_dagster.leaderboard import BASELINE_WARNING
 from saber_dagster.plots import candidates, judging, leaderboard, signals, style, topics
 from saber_dagster.plots.render import data_uri, png, svg
 from saber_dagster.settings import RetrieverEntry
-from saber_dagster.signal_tails import signal_tails
+from saber_dagster.signals.tails import signal_tails
 
 DOMAINS = ("algebra", "geometry")
 SITE = SimpleNamespace(settings=SimpleNamespace(pictures=True))

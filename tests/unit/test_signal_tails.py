@@ -3,10 +3,10 @@ import polars as pl
 import pytest
 from pairs import cut, numbered
 
-from saber_dagster import signal_tails as module
 from saber_dagster.contracts import TABLES
 from saber_dagster.query_parts import Members, query_parts
-from saber_dagster.signal_tails import signal_tails
+from saber_dagster.signals import tails as module
+from saber_dagster.signals.tails import signal_tails
 
 DOMAINS = {"p": ["algebra"], "q": ["algebra", "geometry"], "r": ["geometry"], "s": []}
 FLOORS = {"topic": 0.3, "summary": 0.0}

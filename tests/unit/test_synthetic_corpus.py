@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.hit_densities import densities
 from benchmarks.synthetic_corpus import LEVELS, SHAPES, make_corpus, make_ontology, problem_index
-from saber_dagster.signals import information_content, topic_statistics
+from saber_dagster.signals.statistics import information_content, topic_statistics
 
 
 def test_the_ontology_has_17_000_topics_at_depths_0_to_5() -> None:

@@ -16,10 +16,10 @@ from saber_dagster.metrics import expected_random_ndcg, query_metrics
 from saber_dagster.pair_groups import PairGroups
 from saber_dagster.rules import boards, candidates, corpus, high_pairs, judging, signals, topics
 from saber_dagster.rules.base import Violation, low_share, violations
-from saber_dagster.signal_pairs import SCHEMA, with_ids
-from saber_dagster.signals import population
-from saber_dagster.threshold_rule import ThresholdRule
-from saber_dagster.thresholds import fit_thresholds
+from saber_dagster.signals.pairs import SCHEMA, with_ids
+from saber_dagster.signals.statistics import population
+from saber_dagster.thresholds.fit import fit_thresholds
+from saber_dagster.thresholds.rule import ThresholdRule
 
 DOMAINS = ("algebra", "geometry")
 

@@ -5,8 +5,8 @@ from pairs import cut, numbered
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.pair_groups import eligible_queries, group_counts
-from saber_dagster.threshold_rule import ThresholdRule
-from saber_dagster.thresholds import ThresholdResult, fit_thresholds
+from saber_dagster.thresholds.fit import ThresholdResult, fit_thresholds
+from saber_dagster.thresholds.rule import ThresholdRule
 
 
 def make_index(queries: dict[str, list[str]], n_documents: int = 20) -> pl.DataFrame:

@@ -5,7 +5,7 @@ A frame of stored pairs has a row per pair, in order of query and document:
 ==========  ========  ===================================================================
 query       UInt32    position of the query in ``problem_index``
 gap         UInt32    position of the document minus that of the query's document before
-topic       UInt32    topic signal in units of 1e-9
+topic       UInt32    topic signal in units of 1e-6
 overlap     UInt16    number of words that both word sets have
 ==========  ========  ===================================================================
 
@@ -30,9 +30,7 @@ import polars as pl
 from saber_dagster.contracts import TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import sum_of_versions
-
-UNITS = 10**9
-"""A topic signal of 1 in stored units."""
+from saber_dagster.similarity.topic import UNITS
 
 SCHEMA = TABLES["signal_shards"].schema
 """Columns of a frame of stored pairs."""
@@ -46,7 +44,7 @@ class SignalRows:
         queries: (n_queries,) positions in ``problem_index``, ascending.
         indptr: (n_queries + 1,) query i has the pairs ``indptr[i]`` to ``indptr[i + 1]`` (without).
         documents: (n_pairs,) positions in ``problem_index``, ascending for each query.
-        topics: (n_pairs,) topic signals in units of 1e-9.
+        topics: (n_pairs,) topic signals in units of 1e-6.
         overlaps: (n_pairs,) numbers of common words.
     """
 
@@ -92,7 +90,7 @@ class SignalRows:
 
     def topic(self) -> npt.NDArray[np.float64]:
         """(n_pairs,) the topic signal, as ``twins.best_match_average`` gives it."""
-        return self.topics / float(UNITS)
+        return self.topics / UNITS
 
     def summary(self, word_counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """The summary signal, as ``twins.jaccard`` gives it.

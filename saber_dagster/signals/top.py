@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from saber_dagster.signal_storage import SignalRows
+from saber_dagster.signals.storage import SignalRows
 from saber_dagster.similarity.mth_largest import mth_largest
 from saber_dagster.similarity.sparse_rows import SparseRows
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import polars as pl
 
 from saber_dagster.errors import SaberError
-from saber_dagster.signal_storage import SCHEMA as STORED
-from saber_dagster.signal_storage import UNITS
+from saber_dagster.signals.storage import SCHEMA as STORED
 from saber_dagster.similarity.stored_pairs import unfold
+from saber_dagster.similarity.topic import UNITS
 
 SIGNALS = ("topic", "summary")
 """Both signals, in the order in which every table has them."""

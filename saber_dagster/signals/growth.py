@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from saber_dagster.signal_join import SignalJoin
-from saber_dagster.signal_storage import SignalRows
-from saber_dagster.signal_top import Top
-from saber_dagster.signals import population
+from saber_dagster.signals.join import SignalJoin
+from saber_dagster.signals.statistics import population
+from saber_dagster.signals.storage import SignalRows
+from saber_dagster.signals.top import Top
 
 _DECIDES = ("cluster_id", "topics", "words", "is_document")
 """What of a problem decides its pairs."""
@@ -43,7 +43,7 @@ class Signals:
     Args:
         rows: their pairs.
         population: of how many pairs these are the ones that reach a floor
-            (:func:`saber_dagster.signals.population`).
+            (:func:`saber_dagster.signals.statistics.population`).
     """
 
     rows: SignalRows

@@ -9,11 +9,11 @@ from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.pair_groups import group_counts
 from saber_dagster.query_parts import Members
-from saber_dagster.signal_tails import SignalTail
-from saber_dagster.signals import population
-from saber_dagster.threshold_percentile import PercentileSearch
-from saber_dagster.threshold_rule import Shortfall, ThresholdRule
-from saber_dagster.threshold_top_m import TopMSearch
+from saber_dagster.signals.statistics import population
+from saber_dagster.signals.tails import SignalTail
+from saber_dagster.thresholds.percentile import PercentileSearch
+from saber_dagster.thresholds.rule import Shortfall, ThresholdRule
+from saber_dagster.thresholds.top_m import TopMSearch
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import polars as pl
 
 from saber_dagster.errors import SaberError
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.signal_pairs import SIGNALS
-from saber_dagster.signal_storage import SignalRows
-from saber_dagster.signal_top import SUMMARY_STEPS, TOPIC_STEPS, Top, descend
-from saber_dagster.signals import information_content
+from saber_dagster.signals.pairs import SIGNALS
+from saber_dagster.signals.statistics import information_content
+from saber_dagster.signals.storage import SignalRows
+from saber_dagster.signals.top import SUMMARY_STEPS, TOPIC_STEPS, Top, descend
 from saber_dagster.similarity.mth_largest import mth_largest
 from saber_dagster.similarity.pair_union import unite
 from saber_dagster.similarity.sparse_rows import SparseRows
@@ -30,7 +30,7 @@ class SignalJoin:
     """The documents of an index, ready to be paired with any queries of it.
 
     A query and its near-duplicates are never a pair. A pair is found if a signal is positive and
-    reaches its floor; it then has both exact signals. The topic signal is rounded to 1e-9, once;
+    reaches its floor; it then has both exact signals. The topic signal is rounded to 1e-6, once;
     every later comparison uses the rounded value. The summary signal is not rounded. What is found
     depends on the pair alone: not on threads, the order of the queries or what else is there.
 

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from saber_dagster.query_parts import Floats, Ints, Members, QueryPart, query_parts
-from saber_dagster.signal_pairs import SIGNALS
-from saber_dagster.signals import population
+from saber_dagster.signals.pairs import SIGNALS
+from saber_dagster.signals.statistics import population
 from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.value_counts import count_values
 

@@ -8,12 +8,12 @@ import numpy.typing as npt
 import polars as pl
 
 from saber_dagster.query_parts import Floats, Ints, Members, QueryPart, query_parts
-from saber_dagster.signal_pairs import SIGNALS
-from saber_dagster.signal_tails import QUERIES_PER_BLOCK, SignalTail, signal_tails
+from saber_dagster.signals.pairs import SIGNALS
+from saber_dagster.signals.tails import QUERIES_PER_BLOCK, SignalTail, signal_tails
 from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.group_changes import group_changes
 from saber_dagster.similarity.group_sizes import domain_sizes
-from saber_dagster.threshold_rule import Limits, ThresholdRule
+from saber_dagster.thresholds.rule import Limits, ThresholdRule
 
 GRID = 32
 """Shares at which all domains are counted before single queries are followed."""

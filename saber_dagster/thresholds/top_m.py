@@ -7,10 +7,10 @@ import numpy.typing as npt
 import polars as pl
 
 from saber_dagster.query_parts import Ints, Members, QueryPart, query_parts
-from saber_dagster.signal_tails import QUERIES_PER_BLOCK
+from saber_dagster.signals.tails import QUERIES_PER_BLOCK
 from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.group_sizes import top_m_sizes
-from saber_dagster.threshold_rule import Limits, ThresholdRule
+from saber_dagster.thresholds.rule import Limits, ThresholdRule
 
 
 class TopMSearch:
