@@ -69,8 +69,10 @@ def join(
         word_counts = index["words"].list.len().to_numpy()
         version = rows.version(index["doc_id"], word_counts)
         made = provenance("signal_shards", partition, len(rows), version)
-        store.write(TABLES["signal_shards"], encode(rows), made, PAIRS)
-    return len(rows)
+        frame = encode(rows)
+        del rows  # as an asset that returns
+        store.write(TABLES["signal_shards"], frame, made, PAIRS)
+    return frame.height
 
 
 def make(folder: str, n: str, density: str) -> dict[str, float]:

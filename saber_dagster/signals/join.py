@@ -97,20 +97,24 @@ class SignalJoin:
 
         Returns:
             All of their pairs that reach a floor; memory is about 30 bytes per pair of a block, and
-            10 bytes per pair of the result, twice.
+            10 bytes per pair of the result.
         """
-        blocks = [
-            self._rows_of(queries[start : start + self._block])
-            for start in range(0, max(queries.size, 1), self._block)
-        ]
-        lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
+        lengths = np.zeros(queries.size + 1, dtype=np.int64)
+        documents = np.empty(0, dtype=np.int32)
+        topics = np.empty(0, dtype=np.uint32)
+        overlaps = np.empty(0, dtype=np.uint16)
+        for start in range(0, queries.size, self._block):
+            block = self._rows_of(queries[start : start + self._block])
+            lengths[start + 1 : start + 1 + block.queries.size] = np.diff(block.indptr)
+            for column, part in (
+                (documents, block.documents),
+                (topics, block.topics),
+                (overlaps, block.overlaps),
+            ):
+                column.resize(column.size + part.size, refcheck=False)  # moves pages, not bytes
+                column[column.size - part.size :] = part
         return SignalRows(
-            queries.astype(np.int32),
-            np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
-            *(
-                np.concatenate([getattr(block, name) for block in blocks])
-                for name in ("documents", "topics", "overlaps")
-            ),
+            queries.astype(np.int32), np.cumsum(lengths), documents, topics, overlaps
         )
 
     def histograms(self, queries: npt.NDArray[np.int32], bins: int) -> dict[str, Ints]:

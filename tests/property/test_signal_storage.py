@@ -90,7 +90,7 @@ def test_signals_are_those_of_the_twins(
     frames = [stored[start : start + cut] for start in range(0, stored.height, cut)]
     shards = SignalShards([*frames, stored.clear()], index, most)
     expected = [
-        (f"d{x}", f"d{y}", round(units[8 * x + y] / 1e9, 9), twins.jaccard(*map(list, (a, b))))
+        (f"d{x}", f"d{y}", units[8 * x + y] / UNITS, twins.jaccard(*map(list, (a, b))))
         for (x, a), (y, b) in itertools.product(enumerate(word_sets), repeat=2)
     ]
     for _ in range(2):

@@ -101,7 +101,7 @@ def test_rows_are_the_pairs_that_reach_the_floor(case: Case, data: st.DataObject
     floor = data.draw(st.sampled_from(floors_at(values)))
     found = dense(case.join(floor).rows(x), y.sizes.size)
     assert ((found >= 0) == ((values > 0) & (values >= floor))).all()
-    assert (found / 1e9 == values)[found >= 0].all()
+    assert (found / UNITS == values)[found >= 0].all()
 
 
 @pytest.mark.property
@@ -139,7 +139,7 @@ def test_missing_values_of_given_pairs_are_filled_in(case: Case, data: st.DataOb
     )
     case.join(0.9).complete(x, y.set_of, pairs)
     assert (pairs.values[known] == 7).all()
-    assert (pairs.values / 1e9 == values[listed])[~known].all()
+    assert (pairs.values / UNITS == values[listed])[~known].all()
 
 
 def large_case(n_queries: int, n_documents: int, longest: int, seed: int) -> Case:
@@ -180,7 +180,7 @@ def test_batches_of_every_size_agree_with_the_definition(n_queries: int, longest
     for floor in (0.0, 0.2, 0.5, 2 / 3, 0.858, 1.0):
         found = dense(case.join(floor).rows(x), values.shape[1])
         assert ((found >= 0) == ((values > 0) & (values >= floor))).all()
-        assert (found / 1e9 == values)[found >= 0].all()
+        assert (found / UNITS == values)[found >= 0].all()
     weights = np.arange(values.shape[1])
     for bins in (2, 256, 1000):
         counts = case.join(0.5).histogram(x, weights, bins)
