@@ -26,7 +26,8 @@ class Row:
         params: sampling parameters as canonical JSON; part of the key, as are model, revision, sample
             and the messages.
         inputs: inputs of the call as canonical JSON. A string longer than 64 characters stands as
-            ``{"$": sha256}`` and lies in the archive of texts.
+            ``{"$": sha256}``, a long list of shorter ones as ``{"$list": sha256}``; both lie in the
+            archive of texts.
         messages: the messages as sent, in the same form, if they cannot be rendered from prompt and
             inputs alone, since the inputs were cut; empty otherwise.
         truncated_input: the inputs were cut to fit into the model's context.

@@ -1,8 +1,8 @@
 """The archive of texts: what calls were made of, each text once, named by its SHA-256.
 
-Texts longer than 64 characters do not stand in the rows of the ledger but in packs, immutable Parquet
-files under ``<root>/texts/``; prompt files lie under ``<root>/prompts/``. With both, the messages of any
-row can be rendered again.
+Texts longer than 64 characters, and long lists of short ones, do not stand in the rows of the ledger
+but in packs, immutable Parquet files under ``<root>/texts/``; prompt files lie under
+``<root>/prompts/``. With both, the messages of any row can be rendered again.
 """
 
 import json
@@ -30,11 +30,20 @@ from saber_dagster.storage import AnyPath, write_atomic
 
 SHORT = 64
 """Texts of up to so many characters stand in the row itself."""
+SHORT_LIST = 256
+"""Lists of such texts do if they take no more characters than this, as JSON."""
 PACK_SCHEMA = {"sha256": pl.String(), "content": pl.String()}
 
 
+class _LongTextError(Exception):
+    """A list has a text that stands for itself."""
+
+
 def packed(value: Any, keep: Callable[[str], str]) -> str:
-    """A JSON value as canonical JSON whose long texts are replaced by ``{"$": sha256}``.
+    """A JSON value as canonical JSON whose long parts are replaced by references.
+
+    A long text is ``{"$": sha256}``. A long list without one, such as the topics that many problems are
+    scored against, is ``{"$list": sha256}`` of its JSON, which has no references.
 
     It is written out here, as every reply that is stored waits for it.
 
@@ -45,17 +54,34 @@ def packed(value: Any, keep: Callable[[str], str]) -> str:
     Raises:
         TypeError, ValueError: if the value is none of JSON.
     """
+    return _written(value, keep, whole=False)
+
+
+def _written(value: Any, keep: Callable[[str], str], whole: bool) -> str:
+    """The same; ``whole``: within a list that stands for itself if it has no long text."""
     if isinstance(value, str):
         return encode_basestring(value) if len(value) <= SHORT else f'{{"$":"{keep(value)}"}}'
     if isinstance(value, dict | Mapping):
         items = ",".join(
-            f"{encode_basestring('$' + name if name[:1] == '$' else name)}:{packed(value[name], keep)}"
+            f"{encode_basestring('$' + name if name[:1] == '$' else name)}:"
+            f"{_written(value[name], keep, whole)}"
             for name in sorted(value)
         )
         return f"{{{items}}}"
     if isinstance(value, list | tuple):
-        return f"[{','.join([packed(inner, keep) for inner in value])}]"
+        if not whole:
+            try:
+                text = _written(value, _refuse, whole=True)
+            except _LongTextError:
+                pass
+            else:
+                return text if len(text) <= SHORT_LIST else f'{{"$list":"{keep(text)}"}}'
+        return f"[{','.join([_written(inner, keep, whole) for inner in value])}]"
     return json.dumps(value, allow_nan=False)
+
+
+def _refuse(text: str) -> str:
+    raise _LongTextError
 
 
 def unpacked(value: Any, texts: Mapping[str, str]) -> Any:
@@ -63,6 +89,8 @@ def unpacked(value: Any, texts: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         if list(value) == ["$"]:
             return texts[value["$"]]
+        if list(value) == ["$list"]:
+            return unpacked(json.loads(texts[value["$list"]]), {})
         return {name.removeprefix("$"): unpacked(inner, texts) for name, inner in value.items()}
     return [unpacked(inner, texts) for inner in value] if isinstance(value, list) else value
 
@@ -70,8 +98,8 @@ def unpacked(value: Any, texts: Mapping[str, str]) -> Any:
 def references(value: Any) -> list[str]:
     """The SHA-256 of every text that a packed value refers to."""
     if isinstance(value, dict):
-        if list(value) == ["$"]:
-            return [value["$"]]
+        if list(value) in (["$"], ["$list"]):
+            return list(value.values())
         value = list(value.values())
     return [sha for inner in value for sha in references(inner)] if isinstance(value, list) else []
 

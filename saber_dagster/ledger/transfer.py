@@ -26,7 +26,7 @@ from saber_dagster.ledger.segments import (
 from saber_dagster.ledger.texts import Archive, read_texts, write_pack
 from saber_dagster.storage import AnyPath, files_below
 
-_REFERENCE = r'\{"\$":"([0-9a-f]{64})"\}'
+_REFERENCE = r'\{"\$(?:list)?":"([0-9a-f]{64})"\}'
 _PACKED_TEXTS = 20_000
 
 

@@ -113,9 +113,7 @@ class SignalJoin:
             ):
                 column.resize(column.size + part.size, refcheck=False)  # moves pages, not bytes
                 column[column.size - part.size :] = part
-        return SignalRows(
-            queries.astype(np.int32), np.cumsum(lengths), documents, topics, overlaps
-        )
+        return SignalRows(queries.astype(np.int32), np.cumsum(lengths), documents, topics, overlaps)
 
     def histograms(self, queries: npt.NDArray[np.int32], bins: int) -> dict[str, Ints]:
         """Count all pairs of some queries by their signals, also those below the floors.

@@ -13,6 +13,8 @@ from saber_dagster.engines import PAIRWISE_JUDGMENT, TOPIC_SCORES, Call, Reply, 
 from saber_dagster.ledger import Ledger, LedgerError
 from saber_dagster.ledger.rendering import rendering, row_key
 from saber_dagster.ledger.texts import Archive, packed, references, unpacked
+from saber_dagster.ledger.transfer import export, import_from
+from saber_dagster.ledger.verify import verify
 
 JUDGMENT = Call(
     PAIRWISE_JUDGMENT,
@@ -131,6 +133,25 @@ def test_texts_of_a_journal_are_recovered(ledger):
     assert rendering(again.lookup(outcome.key)[0], again.archive, render_archived).verified
 
 
+def test_candidates_that_many_calls_share_are_kept_once(ledger, tmp_path):
+    terms = tuple(f"a term of topic {n}" for n in range(500))
+    candidates = ({"label": "sets", "synonyms": ("set",), "terms": terms},)
+    calls = [
+        Call(TOPIC_SCORES, {**document, "candidates": candidates}, f"d{n}")
+        for n, document in enumerate(DOCUMENTS)
+    ]
+    keys = [outcome.key for outcome in ask(ledger, *calls)]
+    rows = [ledger.lookup(key)[0] for key in keys]
+    assert max(len(row["inputs"]) for row in rows) < 500
+    assert len({json.loads(row["inputs"])["candidates"]["$list"] for row in rows}) == 1
+    export(ledger, tmp_path / "out")
+    other = Ledger(tmp_path / "other")
+    import_from(other, tmp_path / "out")
+    for whole in (ledger, other):
+        assert verify(whole, render_archived).keys_verified == len(calls)
+        assert rendering(rows[0], whole.archive, render_archived).verified
+
+
 def test_an_engine_without_prompts_has_its_inputs_kept(ledger, scripted_engine):
     call = Call("task", {"text": LONG, "$": {"$": "x"}, "n": 3, "none": None}, "item")
     (outcome,) = ask(ledger, call, engine=scripted_engine())
@@ -148,7 +169,13 @@ def test_an_engine_without_prompts_has_its_inputs_kept(ledger, scripted_engine):
         "x" * 65,
         {"$": "0" * 64},
         {"$$": LONG},
+        {"$list": "0" * 64},
+        {"$$list": LONG},
         {"a": [LONG, {"b": LONG}]},
+        {"a": [{"label": "x", "terms": ["y"] * 200, "$": 1}, {"label": "z", "terms": []}]},
+        {"a": [[LONG], ["y"] * 200, {"$list": ["z" * 64] * 5}]},
+        ["y" * 63] * 3,
+        ["y" * 63] * 4,
         [],
         {},
         1.5,
