@@ -213,7 +213,7 @@ def signal_assets(
             frame,
             {
                 "queries": asked.size,
-                "taken_over": before is not None,
+                "taken_over": made.taken_over,
                 "population": dg.MetadataValue.json(made.population.to_dicts()),
                 **shard_pictures(context, site, shards, asked, problem_index),
                 **(

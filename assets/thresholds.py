@@ -1,5 +1,7 @@
 """Thresholds: what counts as a high signal."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 import polars as pl
 
@@ -10,9 +12,13 @@ from assets.signals import GROUP, SignalAssets
 from assets.stage import Check, CheckRule, Made, Site, stage
 from saber_dagster.rules import signals as pair_rules
 from saber_dagster.signals.pairs import SignalShards
+from saber_dagster.signals.tails import SignalTail
 from saber_dagster.tables import TableParts
 from saber_dagster.thresholds.fit import fit_thresholds
 from saber_dagster.thresholds.rule import ThresholdRule
+
+TAIL_SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Upper-tail shares whose thresholds are shown."""
 
 
 def threshold_asset(site: Site, signals: SignalAssets) -> dg.AssetsDefinition:
@@ -62,15 +68,37 @@ def threshold_asset(site: Site, signals: SignalAssets) -> dg.AssetsDefinition:
             result.frame,
             {
                 "pinned": False,
+                "binding": dg.MetadataValue.json(result.binding),
+                "eligible_curve": dg.MetadataValue.json(_by_domain(result.curve)),
+                **({"tails": dg.MetadataValue.json(_tails(result.tails))} if result.tails else {}),
                 **threshold_pictures(
                     context, site, result.frame, shards, problem_index, result.tails
                 ),
-                **curve_picture(context, site, result.curve),
+                **(curve_picture(context, site, result.curve) if rule.rule != "fixed" else {}),
             },
             [*_checks(result.frame, rule, ".\n".join(short)), RECOUNT.verdict(recount)],
         )
 
     return thresholds
+
+
+def _by_domain(curve: pl.DataFrame) -> dict[str, list[tuple[float, int]]]:
+    """Domain → share or c, and how many queries would be eligible."""
+    found: dict[str, list[tuple[float, int]]] = {}
+    for domain, level, eligible in curve.iter_rows():
+        found.setdefault(domain, []).append((level, eligible))
+    return found
+
+
+def _tails(tails: Mapping[str, Mapping[str, SignalTail]]) -> dict[str, dict[str, dict[str, float]]]:
+    """Domain → signal → share → the value that at most this share of the pairs exceeds."""
+    return {
+        domain: {
+            signal: {f"{share:g}": tail.threshold(share) for share in TAIL_SHARES}
+            for signal, tail in signals.items()
+        }
+        for domain, signals in tails.items()
+    }
 
 
 def _released_checks(frame: pl.DataFrame, rule: ThresholdRule) -> list[Check]:

@@ -17,8 +17,8 @@ _SMALLEST = np.nextafter(0.0, 1.0)
 class PairGroups:
     """The group of each pair of a query and a document, by the thresholds.
 
-    Under the percentile rule a signal is high if it exceeds the threshold, strictly. Under the
-    top-M rule it is high if it is at least the query's M-th largest and at least the floor. A
+    By percentile and by fixed thresholds a signal is high if it exceeds the threshold, strictly.
+    Under the top-M rule it is high if it is at least the query's M-th largest and at least the floor. A
     signal of 0 is never high. A query of several domains follows the row of its primary domain.
 
     Args:
@@ -45,7 +45,7 @@ class PairGroups:
             .to_series()
             .to_numpy()
         )
-        above = (thresholds["rule"] == "percentile").to_numpy()
+        above = (thresholds["rule"] != "top_m").to_numpy()
         limits = np.maximum(thresholds.select(SIGNALS).to_numpy(), 0.0)
         limits[above] = np.nextafter(limits[above], np.inf)
         limits = np.vstack([np.maximum(limits, _SMALLEST), [[np.inf] * len(SIGNALS)]])

@@ -14,6 +14,7 @@ SLUG = re.compile(r"^[a-z0-9][a-z0-9_-]*$")
 
 Slug = Annotated[str, Field(pattern=SLUG.pattern, max_length=64)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Multiple = Annotated[float, Field(ge=0.001, le=1000)]
 Builtin = Literal["starter", "champ"]
 Ask = Literal["generate", "choice_logprobs", "relevance_logprobs", "ordinal"]
 Setting = Literal["statement-full", "full-full", "statement-statement"]
@@ -90,7 +91,7 @@ class Summaries(Section):
 class Signals(Section):
     """The two pairwise signals."""
 
-    epsilon: float = Field(1e-12, gt=0, description="in the denominator of Lin's similarity")
+    epsilon: float = Field(1e-12, gt=0, le=1, description="in the denominator of Lin's similarity")
     topic_floor: Share = Field(0.3, description="pairs below both floors are not stored")
     summary_floor: Share = 0.05
     keep: Literal["floor", "top_m"] = Field(
@@ -102,18 +103,28 @@ class Signals(Section):
 class Thresholds(Section):
     """What counts as a high signal."""
 
-    rule: Literal["percentile", "top_m"] = "top_m"
+    rule: Literal["percentile", "top_m", "fixed"] = "top_m"
     queries_required: int = Field(150, ge=1, description="eligible queries each domain needs")
-    c: float = Field(4.0, gt=0, description="top_m: M = ceil(c K)")
-    c_steps: tuple[float, ...] = Field((5.0, 6.0, 8.0), description="top_m: c of sparse domains")
+    c: Multiple = Field(4.0, description="top_m: M = ceil(c K)")
+    c_steps: tuple[Multiple, ...] = Field(
+        (5.0, 6.0, 8.0), description="top_m: c of domains with too few queries, in this order"
+    )
     topic_floor: Share = Field(0.3, description="top_m: lowest high topic similarity")
     summary_floor: Share = Field(0.05, description="top_m: lowest high summary similarity")
+    topic: Share | None = Field(
+        None, description="fixed: a higher topic similarity is high; the paper's is 0.858"
+    )
+    summary: Share | None = Field(
+        None, description="fixed: the same of summaries; the paper's is 0.211"
+    )
 
 
 class Candidates(Section):
     """Documents to be ranked for each query."""
 
-    per_group: int = Field(50, ge=1, description="K documents from each of the three groups")
+    per_group: int = Field(
+        50, ge=1, le=100_000, description="K documents from each of the three groups"
+    )
 
 
 class Queries(Section):
@@ -232,19 +243,39 @@ class Settings(Section):
     def _what_is_kept_serves(self) -> "Settings":
         if self.signals.keep == "top_m" and self.thresholds.rule != "top_m":
             raise ValueError(
-                "signals.keep is top_m, which serves thresholds.rule top_m alone; a percentile needs all"
+                "signals.keep is top_m, which serves thresholds.rule top_m alone; other rules need all"
                 " pairs above the floors: set signals.keep to floor"
             )
         return self
 
     @model_validator(mode="after")
+    def _both_or_no_thresholds_are_fixed(self) -> "Settings":
+        own = self.thresholds
+        fixed = [name for name in ("topic", "summary") if getattr(own, name) is not None]
+        if own.rule == "fixed" and len(fixed) < 2:
+            raise ValueError(
+                "thresholds.rule is fixed: set thresholds.topic and thresholds.summary, too (the"
+                " paper's are 0.858 and 0.211)"
+            )
+        if own.rule != "fixed" and fixed:
+            raise ValueError(
+                f"thresholds.{fixed[0]} is set, but thresholds.rule is {own.rule}, which finds the"
+                " thresholds: set thresholds.rule to fixed"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _floors_are_stored(self) -> "Settings":
-        for name in ("topic_floor", "summary_floor"):
-            high, stored = getattr(self.thresholds, name), getattr(self.signals, name)
-            if self.thresholds.rule == "top_m" and high < stored:
+        rule = self.thresholds.rule
+        for signal in ("topic", "summary"):
+            floor = f"{signal}_floor"
+            name = {"top_m": floor, "fixed": signal}.get(rule)
+            high = getattr(self.thresholds, name) if name else None
+            stored = getattr(self.signals, floor)
+            if high is not None and high < stored:
                 raise ValueError(
-                    f"thresholds.{name} {high} is below signals.{name} {stored}, from which pairs are"
-                    f" stored; set signals.{name} to {high} or less"
+                    f"thresholds.{name} {high} is below signals.{floor} {stored}, from which pairs are"
+                    f" stored; set signals.{floor} to {high} or less"
                 )
         return self
 

@@ -14,6 +14,7 @@ import polars as pl
 from saber_dagster.contracts import TABLES
 from saber_dagster.hashing import sum_of_versions
 from saber_dagster.schema import ContractError, Table
+from saber_dagster.sealed import UNSEALED, is_whole, seal
 from saber_dagster.storage import AnyPath, read_many, write_atomic
 
 WHOLE = "all"
@@ -71,7 +72,7 @@ class TableStore:
     ) -> None:
         """Write a checked frame and its provenance in one step."""
         buffer = io.BytesIO()
-        metadata = {_META: json.dumps(asdict(provenance))}
+        metadata = {_META: json.dumps(asdict(provenance)), **UNSEALED}
         if table.numbers:  # columns of small numbers: more effort takes time and saves little
             frame.write_parquet(
                 buffer,
@@ -83,7 +84,7 @@ class TableStore:
         else:
             frame.write_parquet(buffer, metadata=metadata)
         partition = None if provenance.partition == WHOLE else provenance.partition
-        write_atomic(self.path(asset, partition), buffer.getvalue())
+        write_atomic(self.path(asset, partition), seal(buffer.getvalue()))
 
     def load(
         self, table: str, asset: Sequence[str], partitions: Sequence[str | None]
@@ -99,6 +100,7 @@ class TableStore:
             if data is None:
                 name = input_name(asset, partition)
                 raise ContractError(f"{path} is missing: materialize {name} first")
+            _refuse_changed(path, data)
             try:
                 frame = pl.read_parquet(io.BytesIO(data), hive_partitioning=False)
                 provenance = _parse(pl.read_parquet_metadata(io.BytesIO(data)).get(_META))
@@ -231,6 +233,7 @@ class TableParts:
             (data,) = read_many([path])
             if data is None or _provenance_in(data) != before:
                 raise ContractError(f"{path} has changed while it was read. Run this step again")
+            _refuse_changed(path, data)
             for start in range(0, before.rows, _SLICE):
                 try:
                     frame = pl.scan_parquet(io.BytesIO(data)).slice(start, _SLICE).collect()
@@ -239,6 +242,15 @@ class TableParts:
                         f"{path} is damaged ({error}); delete it, and `saber build` makes it again"
                     ) from None
                 yield table.check(frame, str(path))
+
+
+def _refuse_changed(path: AnyPath, data: bytes) -> None:
+    """Stop at a file with another byte than when it was written."""
+    if is_whole(data) is False:
+        raise ContractError(
+            f"{path} is damaged (it has another SHA-256 than when it was written); delete it, and"
+            " `saber build` makes it again"
+        )
 
 
 def _footer(end: bytes | None) -> int:

@@ -25,12 +25,10 @@ from numpy.typing import NDArray
 
 from saber_dagster.engines import FINAL
 from saber_dagster.errors import SaberError
-from saber_dagster.hashing import sha256_hex
 from saber_dagster.ledger.rows import DEFAULTS, SCHEMA, LedgerError
+from saber_dagster.sealed import UNSEALED, is_whole, seal
 from saber_dagster.storage import AnyPath, files_below, is_local, read_many, write_atomic
 
-_DIGEST = "saber_file_sha256"
-_ZEROS = "0" * 64
 _Made = TypeVar("_Made")
 
 
@@ -125,10 +123,8 @@ def retried(read: Callable[[], _Made]) -> _Made:
 def parquet_bytes(frame: pl.DataFrame) -> bytes:
     """A frame as a Parquet file in whose metadata its own SHA-256 stands, taken with zeros there."""
     buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata={_DIGEST: _ZEROS}, statistics=False)
-    data = buffer.getvalue()
-    start = _digest_place(data)
-    return b"".join([data[:start], sha256_hex(data).encode(), data[start + 64 :]])
+    frame.write_parquet(buffer, metadata=UNSEALED, statistics=False)
+    return seal(buffer.getvalue())
 
 
 @contextmanager
@@ -164,27 +160,16 @@ def read_checked(path: AnyPath) -> pl.DataFrame:
 
 def _checked_bytes(path: AnyPath) -> bytes:
     data = path.read_bytes()
-    start = _digest_place(data)
     with reading(path):
-        if start >= 0:
-            zeroed = b"".join([data[:start], _ZEROS.encode(), data[start + 64 :]])
-            if sha256_hex(zeroed).encode() != data[start : start + 64]:
-                raise ValueError("it has another SHA-256 than when it was written")
-        else:
+        whole = is_whole(data)
+        if whole is False:
+            raise ValueError("it has another SHA-256 than when it was written")
+        if whole is None:
             have = pl.read_parquet_schema(io.BytesIO(data))
             of_version_0_1 = "key" in have and "params" not in have
             if not of_version_0_1:
                 raise ValueError("its SHA-256 is missing")
     return data
-
-
-def _digest_place(data: bytes) -> int:
-    """Where the digest begins in a file; -1 if there is none. Only metadata come after it.
-
-    In Thrift's compact protocol two bytes, type and length, stand between name and value.
-    """
-    name = data.rfind(_DIGEST.encode())
-    return name + len(_DIGEST) + 2 if name >= 0 else -1
 
 
 def segment_keys(paths: Sequence[AnyPath]) -> Iterator[Keys]:

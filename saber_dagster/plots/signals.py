@@ -72,7 +72,7 @@ def tails_figure(
         domains: the configured domains.
         title: whose pairs are counted.
         thresholds: table ``thresholds``, if a dot is to mark the share that counts as high, and,
-            under the percentile rule, a line the threshold.
+            but under the rule top_m, a line the threshold.
         narrow: for a phone.
     """
     figure, every = panels([3.0] * len(SIGNALS), narrow)
@@ -127,7 +127,7 @@ def _mark(axes: "Axes", line: pl.DataFrame, row: pl.DataFrame, signal: str) -> N
     if not row.height:
         return
     limit = row.row(0, named=True)
-    if limit["rule"] == "percentile":
+    if limit["rule"] != "top_m":
         axes.axvline(limit[signal], color=INK, linewidth=0.8, linestyle=(0, (2, 2)))
     share = limit[f"density_{signal}"]
     reached = line.filter(pl.col("share") >= share)
@@ -138,7 +138,7 @@ def _mark(axes: "Axes", line: pl.DataFrame, row: pl.DataFrame, signal: str) -> N
 def _tail_note(thresholds: pl.DataFrame | None) -> str:
     if thresholds is None or not thresholds.height:
         return ""
-    if thresholds["rule"][0] == "percentile":
+    if thresholds["rule"][0] != "top_m":
         return "Dashed: the threshold. Dots: the share of pairs that counts as high."
     m = sorted(set(thresholds["m"].drop_nulls()))
     sizes = " or ".join(str(value) for value in m)

@@ -21,7 +21,8 @@ def high_pairs(
 ) -> Iterator[pl.DataFrame]:
     """Which signals of each pair are high, by the thresholds as they stand.
 
-    Percentile: above the threshold, strictly. Top M: at least the query's M-th largest, and the floor.
+    Percentile and fixed: above the threshold, strictly. Top M: at least the query's M-th largest, and
+    the floor.
 
     Args:
         pairs: numbered pairs, all of each query.
@@ -44,7 +45,7 @@ def _limits(index: pl.DataFrame, thresholds: pl.DataFrame) -> pl.DataFrame:
     """Of each problem the row of its primary domain; empty for what is no query or has none."""
     rows = thresholds.select(
         "domain",
-        (pl.col("rule") == "percentile").alias("above"),
+        (pl.col("rule") != "top_m").alias("above"),
         "m",
         *(pl.col(name).alias(f"{name}_limit") for name in SIGNALS),
     )

@@ -44,10 +44,12 @@ class Signals:
         rows: their pairs.
         population: of how many pairs these are the ones that reach a floor
             (:func:`saber_dagster.signals.statistics.population`).
+        taken_over: whether pairs were taken over, and not all computed.
     """
 
     rows: SignalRows
     population: pl.DataFrame
+    taken_over: bool
 
 
 Join = Callable[[npt.NDArray[np.bool_] | None], SignalJoin]
@@ -68,35 +70,42 @@ def compute_signals(
         index: table ``problem_index``.
         queries: (n_queries,) positions in the index, ascending.
         before: signals with the same floors, ontology and topic statistics, if there are any.
-        top: what the join keeps of each query, if not all above the floors.
+        top: what the join keeps of each query, if not all above the floors. Then everything is
+            computed if a document has gone or changed.
     """
-    rows = grow(before, index, queries, join, top) if before else join(None).rows(queries)
-    return Signals(rows, population(index[queries], index.filter("is_document")))
+    moved = _moved(before.index, index) if before else None
+    if before and top is not None:
+        gone = moved is not None and moved[before.index["is_document"].to_numpy()] < 0
+        moved = None if np.any(gone) else moved  # others may take the place of what has gone
+    if before is None or moved is None:
+        rows = join(None).rows(queries)
+    else:
+        rows = _grow(before, moved, index, queries, join, top)
+    counted = population(index[queries], index.filter("is_document"))
+    return Signals(rows, counted, taken_over=moved is not None)
 
 
-def grow(
+def _grow(
     before: Before,
+    moved: npt.NDArray[np.int32],
     index: pl.DataFrame,
     queries: npt.NDArray[np.int32],
     join: Join,
-    top: Top | None = None,
+    top: Top | None,
 ) -> SignalRows:
     """The pairs of some queries, taken over from a former index where nothing has changed.
 
     Args:
         before: signals with the same floors, ontology and topic statistics.
+        moved: (n_problems before,) where each problem is now; -1 if it is gone or has changed.
         index: table ``problem_index`` as it is.
         queries: (n_queries,) positions in it, ascending.
         join: of the index.
-        top: what the join keeps of each query, if not all above the floors. Then everything is
-            computed if a document has gone or changed, as others may take its place.
+        top: what the join keeps of each query, if not all above the floors; no document has gone.
 
     Returns:
         What ``join(None).rows(queries)`` returns.
     """
-    moved = _moved(before.index, index)
-    if top is not None and (moved[before.index["is_document"].to_numpy()] < 0).any():
-        return join(None).rows(queries)
     kept = np.zeros(index.height, dtype=np.bool_)
     kept[moved[moved >= 0]] = True
     known = np.intersect1d(moved[before.queries], queries).astype(np.int32)

@@ -135,6 +135,8 @@ def numbered_pairs(stored: pl.DataFrame, word_counts: npt.NDArray[Any]) -> pl.Da
     Raises:
         SaberError: the frame is not of these problems.
     """
+    if any(stored.null_count().row(0)):
+        raise _not_of(word_counts.size)
     query, gap, topic, overlap = (stored[name].to_numpy() for name in STORED)
     docs = np.empty(stored.height, dtype=np.uint32)
     topics, summaries = np.empty(stored.height), np.empty(stored.height)

@@ -199,7 +199,9 @@ def decode(frame: pl.DataFrame, n_problems: int) -> SignalRows:
     good = (
         bool((queries[1:] > queries[:-1]).all())
         and np.count_nonzero(gap) == gap.size - np.count_nonzero(gap[starts] == 0)
-        and all(int(part.max(initial=0)) < n_problems for part in (gap, documents, queries))
+        and all(
+            part.size == 0 or int(part.max()) < n_problems for part in (gap, documents, queries)
+        )
         and int(topics.max(initial=0)) <= UNITS
     )
     if not good:

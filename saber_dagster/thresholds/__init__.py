@@ -1,1 +1,1 @@
-"""What counts as a high signal: the paper's percentile rule, and the top-M rule."""
+"""What counts as a high signal: the paper's percentile rule, the top-M rule, or fixed numbers."""

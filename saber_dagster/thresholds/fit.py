@@ -1,6 +1,6 @@
-"""What counts as a high signal: the paper's percentile rule, and the top-M rule."""
+"""The thresholds of all domains, by one of the rules, and whom they leave as queries."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -11,9 +11,17 @@ from saber_dagster.pair_groups import group_counts
 from saber_dagster.query_parts import Members
 from saber_dagster.signals.statistics import population
 from saber_dagster.signals.tails import SignalTail
+from saber_dagster.thresholds.fixed import FixedThresholds
 from saber_dagster.thresholds.percentile import PercentileSearch
 from saber_dagster.thresholds.rule import Shortfall, ThresholdRule
 from saber_dagster.thresholds.top_m import TopMSearch
+
+Search = PercentileSearch | TopMSearch | FixedThresholds
+SEARCHES: Mapping[str, Callable[..., Search]] = {
+    "percentile": PercentileSearch,
+    "top_m": TopMSearch,
+    "fixed": FixedThresholds,
+}
 
 
 @dataclass(frozen=True)
@@ -26,12 +34,15 @@ class ThresholdResult:
         curve: columns domain, share (percentile) or c (top_m), eligible: how many queries of each
             domain would be eligible at some shares, by the domain's own tails, or with each c.
         tails: percentile: domain → signal → the distribution that the shares are of.
+        binding: what a domain decides for all, a threshold (percentile) or the largest c (top_m) →
+            this domain, and the group that most of its other queries are short of.
     """
 
     frame: pl.DataFrame
     failures: tuple[Shortfall, ...]
     curve: pl.DataFrame
     tails: Mapping[str, Mapping[str, SignalTail]] | None
+    binding: Mapping[str, Mapping[str, str]]
 
 
 def fit_thresholds(
@@ -55,6 +66,8 @@ def fit_thresholds(
     ``top_m``: all domains start with the first c; those with too few eligible queries take the
     next, until none is short or may go on. A query of several domains follows its primary domain.
 
+    ``fixed``: a signal is high if it exceeds the rule's number.
+
     Args:
         shards: frames of numbered pairs, each with all pairs of its queries, no query in two of
             them. They are read several times (percentile 4, top_m 2, more where a domain falls
@@ -76,9 +89,7 @@ def fit_thresholds(
     if lost := sorted(set(queries["primary_domain"].unique()) - set(domains)):
         raise SaberError(f"problem_index: no such domain: {lost[0]!r}. Materialize it again")
     members = Members.of(index, domains)
-    search = (PercentileSearch if rule.rule == "percentile" else TopMSearch)(
-        shards, index, members, rule
-    )
+    search = SEARCHES[rule.rule](shards, index, members, rule)
     table, n, k = TABLES["thresholds"], rule.queries_required, rule.per_group
     limits = {
         domain: {"domain": domain, "rule": rule.rule, **own}
@@ -87,7 +98,7 @@ def fit_thresholds(
     applied = pl.DataFrame(list(limits.values()), schema=table.schema)
     counts = group_counts(shards, index, applied)
     sizes = {row["domain"]: row for row in population(queries, documents).to_dicts()}
-    rows, short_of, smallest = [], {}, {}
+    rows, short_of, smallest, lacked = [], {}, {}, {}
     for domain in domains:
         own = counts.filter(pl.col("domains").list.contains(domain))
         smallest[domain] = own.select(pl.min_horizontal(GROUPS)).to_series()
@@ -101,8 +112,11 @@ def fit_thresholds(
             row[f"density_{signal}"] = hits / max(size.get(f"{signal}_pairs", 0), 1)
         row |= {"eligible_queries": found} | {f"short_{group}": short[group] for group in GROUPS}
         rows.append(row)
+        group = max(reversed(GROUPS), key=lambda group: short[group])
+        if short[group]:
+            lacked[domain] = group
         if found < n:
-            short_of[domain] = max(reversed(GROUPS), key=lambda group: short[group])
+            short_of[domain] = group
     frame = table.check(pl.DataFrame(rows, schema=table.schema))
     largest = search.largest_k(list(short_of)) if short_of else {}
     failures = []
@@ -112,8 +126,11 @@ def fit_thresholds(
         row = frame.row(by_predicate=pl.col("domain") == domain, named=True)
         failures.append(
             Shortfall(
-                domain, group, n, row["eligible_queries"], row["n_queries"], k, largest[domain],
-                rule.rule,
+                domain, group, n, row["eligible_queries"], row["n_queries"], k, largest[domain], rule
             )
         )  # fmt: skip
-    return ThresholdResult(frame, tuple(failures), search.curve(), search.tails)
+    binding = {
+        what: {"domain": domain} | ({"group": lacked[domain]} if domain in lacked else {})
+        for what, domain in search.binding.items()
+    }
+    return ThresholdResult(frame, tuple(failures), search.curve(), search.tails, binding)

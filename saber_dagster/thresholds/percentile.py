@@ -50,6 +50,7 @@ class PercentileSearch:
         self._shares = self._grid(levels)
         self._eligible = self._count_on_grid()
         self._done: list[str] = []
+        self.binding: dict[str, str] = {}
 
     def limits(self) -> dict[str, Limits]:
         """The percentile of each domain, and the thresholds of all."""
@@ -69,16 +70,15 @@ class PercentileSearch:
                 shares[domain] = float(curve.shares[np.argmax(curve.eligible)])
             else:
                 shares[domain] = bounds[domain]
-        topic, summary = (
-            min(
-                (self.tails[d][signal].threshold(shares[d]) for d in self._done or shares),
-                default=1.0,
-            )
-            for signal in SIGNALS
-        )
+        lowest = dict.fromkeys(SIGNALS, 1.0)
+        for signal in SIGNALS:
+            own = {d: self.tails[d][signal].threshold(shares[d]) for d in self._done or shares}
+            if own:
+                self.binding[signal] = min(own, key=own.__getitem__)
+                lowest[signal] = own[self.binding[signal]]
         percentiles = {domain: 1.0 - share for domain, share in shares.items()}
         return {
-            domain: {"percentile": percentiles.get(domain), "topic": topic, "summary": summary}
+            domain: {"percentile": percentiles.get(domain), **lowest}
             for domain in self._members.domains
         }
 

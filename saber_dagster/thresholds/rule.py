@@ -1,4 +1,4 @@
-"""The two rules of what counts as a high signal, and what to do where they leave too few queries."""
+"""The rules of what counts as a high signal, and what to do where they leave too few queries."""
 
 import math
 from dataclasses import dataclass
@@ -14,10 +14,11 @@ class ThresholdRule:
     """How thresholds are fitted.
 
     Args:
-        rule: ``percentile`` (the paper's) or ``top_m``.
+        rule: ``percentile`` (the paper's), ``top_m`` or ``fixed``.
         per_group: K, the documents that an eligible query has in each group.
         queries_required: eligible queries that each domain needs.
-        topic_floor: top_m: lowest high topic signal; percentile: the floor of the stored pairs.
+        topic_floor: top_m: lowest high topic signal; percentile: the floor of the stored pairs;
+            fixed: the threshold, which a high signal exceeds.
         summary_floor: the same of the summary signal.
         c_steps: top_m: the values of c in M = ceil(c K), tried in this order.
         max_share: top_m: c is raised only while M is at most this share of the documents.
@@ -35,16 +36,28 @@ class ThresholdRule:
     def of(cls, settings: Settings) -> "ThresholdRule":
         """The rule of a home."""
         own = settings.thresholds
-        # the lowest high signal of top_m; of percentile, the floor of what is stored
-        floors = own if own.rule == "top_m" else settings.signals
+        stored = settings.signals
+        topic, summary = {
+            "percentile": (stored.topic_floor, stored.summary_floor),
+            "top_m": (own.topic_floor, own.summary_floor),
+            "fixed": (own.topic or 0.0, own.summary or 0.0),
+        }[own.rule]
         return cls(
             rule=own.rule,
             per_group=settings.candidates.per_group,
             queries_required=own.queries_required,
-            topic_floor=floors.topic_floor,
-            summary_floor=floors.summary_floor,
+            topic_floor=topic,
+            summary_floor=summary,
             c_steps=(own.c, *own.c_steps),
         )
+
+    def name_of(self, signal: str) -> str:
+        """The setting that is ``topic_floor`` or ``summary_floor`` here."""
+        return {
+            "percentile": f"signals.{signal}_floor",
+            "top_m": f"thresholds.{signal}_floor",
+            "fixed": f"thresholds.{signal}",
+        }[self.rule]
 
     def largest_m(self) -> int:
         """The M of the largest c."""
@@ -76,7 +89,7 @@ class Shortfall:
     n_queries: int
     per_group: int
     largest_k: int
-    rule: str
+    rule: ThresholdRule
 
     def __str__(self) -> str:
         """What is missing, and what to do."""
@@ -90,11 +103,19 @@ class Shortfall:
             cures.append(f"set candidates.per_group to {self.largest_k}")
         if self.found:
             cures.append(f"set thresholds.queries_required to {self.found}")
-        if self.rule == "percentile":
-            cures.append("lower signals.topic_floor and signals.summary_floor, which hide the rest")
+        moves = bool(cures) and self.rule.rule != "fixed"
+        floors = {"topic": self.rule.topic_floor, "summary": self.rule.summary_floor}
+        names = [self.rule.name_of(signal) for signal, floor in floors.items() if floor > 0]
+        if names:
+            cures.append(f"lower {' and '.join(names)}")
         cures.append("add problems of this domain to the corpus")
         return (
             f"{self.domain}: {self.found} of {self.n_queries} possible queries have {self.per_group} "
             f"documents in each group, {self.wanted_queries} are needed; the group that most queries "
             f"are short of is {self.group}. Remedy: {', or '.join(cures)}"
+            + (
+                " (the thresholds move with K and the number, so try again if it falls short)"
+                if moves
+                else ""
+            )
         )

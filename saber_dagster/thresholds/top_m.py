@@ -48,6 +48,7 @@ class TopMSearch:
             full[:, queries] = (sizes >= rule.per_group).T
         at = np.searchsorted(ms, [rule.m(c, rule.per_group) for c in self._steps])
         self._full: npt.NDArray[np.bool_] = full[at]
+        self.binding: dict[str, str] = {}
 
     def limits(self) -> dict[str, Limits]:
         """The c and M of each domain."""
@@ -64,6 +65,11 @@ class TopMSearch:
             if not raised:
                 break
             step[raised] += 1
+        if domains:
+            fewest = [-int(np.sum(eligible[self._positions[domain]])) for domain in domains]
+            self.binding["c"] = domains[
+                max(range(len(domains)), key=lambda i: (step[i], fewest[i]))
+            ]
         floors = {"topic": rule.topic_floor, "summary": rule.summary_floor}
         return {
             domain: {"c": c, "m": rule.m(c, rule.per_group), **floors}

@@ -51,6 +51,8 @@ CHANGES = {
     "thresholds.c_steps": [6.0],
     "thresholds.topic_floor": 0.4,
     "thresholds.summary_floor": 0.1,
+    "thresholds.topic": 0.8,
+    "thresholds.summary": 0.2,
     "candidates.per_group": 7,
     "queries.per_domain": 4,
     "queries.require_all_domains": True,
@@ -65,6 +67,7 @@ CHANGES = {
     "annotator.options": MODEL["options"],
 }
 """Every setting with another value. The preset is left out: it is the values that differ."""
+FIXED = {"rule": "fixed", "topic": 0.858, "summary": 0.211}
 REFUSED_BY_HOME = {"domains", "partitions.corpus_shards", "partitions.query_shards", "preset"}
 
 pytestmark = pytest.mark.definitions
@@ -130,7 +133,11 @@ def test_a_setting_moves_the_code_versions_that_the_document_names(setting, unch
     value = CHANGES[setting]
     values = {"annotator": MODEL} if setting.startswith("annotator") else nested(setting, value)
     tables, release = table("Settings")[setting]
-    assert moved(unchanged, versions(tmp_path, values)) == tables
+    before = unchanged
+    if setting in ("thresholds.topic", "thresholds.summary"):  # both, and only where they are fixed
+        before = versions(tmp_path / "fixed", {"thresholds": FIXED})
+        values = {"thresholds": FIXED | values["thresholds"]}
+    assert moved(before, versions(tmp_path / "changed", values)) == tables
 
     pinned = any(setting == path or setting.startswith(f"{path}.") for path in SETTINGS_READ)
     if setting in REFUSED_BY_HOME:

@@ -190,3 +190,10 @@ def test_a_frame_of_other_columns_is_refused() -> None:
         decode(pl.DataFrame(good), 4)
     with pytest.raises(SaberError, match="empty values"):
         decode(pl.DataFrame(good | {"topic": [None]}, schema=SCHEMA), 4)
+
+
+def test_pairs_of_some_queries_of_another_index_are_not_read() -> None:
+    index = pl.DataFrame({"doc_id": ["a", "b", "c"], "words": [["x"], ["x", "y"], ["x"]]})
+    frame = pl.DataFrame([(3, 0, 5, 1)], schema=SCHEMA, orient="row")
+    with pytest.raises(SaberError, match="not of 3 problems"):
+        list(SignalShards([frame], index).of(np.array([True, True, True])))

@@ -10,7 +10,8 @@ from pairs import joined
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.signals.growth import Before, grow
+from saber_dagster.signals import join as signal_join
+from saber_dagster.signals.growth import _DECIDES, Before, compute_signals
 from saber_dagster.signals.join import SignalJoin, query_positions
 from saber_dagster.signals.statistics import information_content, population, topic_statistics
 from saber_dagster.signals.storage import decode, encode
@@ -107,7 +108,11 @@ def test_signals_are_those_of_the_twins(
     top = SignalJoin(
         index, tree, statistics, topic_floor, summary_floor, EPSILON, most=most, block=block
     )
-    assert {(q, d): (t, s) for q, d, t, s in joined(top, index, ids).iter_rows()} == {
+    piece = data.draw(st.sampled_from([1, 2, 100]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signal_join, "QUERIES_PER_PIECE", piece)
+        largest = joined(top, index, ids)
+    assert {(q, d): (t, s) for q, d, t, s in largest.iter_rows()} == {
         pair: every[pair] for pair in kept
     }
 
@@ -156,8 +161,59 @@ def test_a_grown_corpus_has_the_pairs_of_one_computed_anew(
     stored = encode(join(old).rows(asked[0]))
     before = Before(decode(stored, old.height), asked[0], old)
     top = None if most is None else Top(most, floor, floor)
-    grown = grow(before, new, asked[1], lambda documents: join(new, documents), top)
+    made = compute_signals(lambda documents: join(new, documents), new, asked[1], before, top)
+    grown = made.rows
+    after = {row[0]: row for row in new.select("doc_id", *_DECIDES).iter_rows()}
+    gone = [
+        row
+        for row in old.filter("is_document").select("doc_id", *_DECIDES).iter_rows()
+        if after.get(row[0]) != row
+    ]
+    assert made.taken_over == (top is None or not gone)
     anew = join(new).rows(asked[1])
     for name in ("queries", "indptr", "documents", "topics", "overlaps"):
         assert getattr(grown, name).tolist() == getattr(anew, name).tolist()
         assert getattr(grown, name).dtype == getattr(anew, name).dtype
+
+
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [
+        (2, {"is_document": True}),
+        (1, {"is_document": False}),
+        (1, {"cluster_id": "p0"}),
+        (1, {"topics": ["b"]}),
+        (1, {"words": ["y"]}),
+    ],
+)
+def test_pairs_of_a_problem_that_changed_in_one_column_are_not_taken_over(
+    place: int, change: dict[str, object]
+) -> None:
+    tree = tree_of(["a", "b"])
+    rows: list[dict[str, object]] = [
+        {
+            "doc_id": f"p{i}",
+            "cluster_id": f"p{i}",
+            "topics": ["a"],
+            "words": ["x"],
+            "is_document": i != 2,
+            "is_query": True,
+        }
+        for i in range(4)
+    ]
+    schema = TABLES["problem_index"].schema
+    old = pl.DataFrame(rows, schema=schema)
+    rows[place] |= change
+    new = pl.DataFrame(rows, schema=schema)
+    queries = np.arange(4, dtype=np.int32)
+
+    def join(index: pl.DataFrame, documents: npt.NDArray[np.bool_] | None = None) -> SignalJoin:
+        return SignalJoin(index, tree, topic_statistics(old, tree), 0.0, 0.0, EPSILON, documents)
+
+    before = Before(join(old).rows(queries), queries, old)
+    made = compute_signals(lambda documents: join(new, documents), new, queries, before)
+    assert made.taken_over
+    grown = made.rows
+    anew = join(new).rows(queries)
+    for name in ("indptr", "documents", "topics", "overlaps"):
+        assert getattr(grown, name).tolist() == getattr(anew, name).tolist()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.similarity import topic_join, twins
+from saber_dagster.similarity import topic_join, topic_search, twins
 from saber_dagster.similarity.sparse_rows import SparseRows
 from saber_dagster.similarity.topic import UNITS, TopicSets, ancestor_table
 from saber_dagster.similarity.topic_join import TopicJoin, least_value
@@ -284,3 +284,15 @@ def test_what_makes_no_sense_is_refused() -> None:
     for weights, bins in (([1, 1], 4), ([1], 0)):
         with pytest.raises(ValueError, match="one weight per document set"):
             join.histogram(sets, np.array(weights), bins)
+
+
+@pytest.mark.property
+@given(
+    least=st.integers(1, UNITS), m=st.integers(1, 60), k=st.integers(1, 60), more=st.integers(0, 60)
+)
+def test_no_pair_that_may_reach_the_floor_is_left_out_by_its_bound(
+    least: int, m: int, k: int, more: int
+) -> None:
+    scale = 65535 // (m + k + more) - 1
+    lowest_sum = (least - 0.5) / UNITS * (m + k) * scale
+    assert 1 <= topic_search.least_units.py_func(least, m, k, scale) <= max(lowest_sum - 0.03, 1)

@@ -172,3 +172,12 @@ def test_an_id_that_is_no_query_is_an_error() -> None:
 def test_epsilon_must_be_positive() -> None:
     with pytest.raises(SaberError, match="epsilon"):
         SignalJoin(INDEX, TREE, topic_statistics(INDEX, TREE), 0.0, 0.0, 0.0)
+
+
+def test_a_topic_two_levels_below_counts_too() -> None:
+    pinned = pl.DataFrame(
+        {"node_id": ["a", "a/b", "a/b/c"], "count": 100, "information_content": [9.0, 9.0, 1.0]},
+        schema_overrides=dict(TABLES["topic_statistics"].schema),
+    )
+    content = information_content(pinned, TREE)
+    assert [content[TREE.index[node]] for node in ("a", "a/b", "a/b/c")] == [1.0, 1.0, 1.0]

@@ -227,8 +227,59 @@ def test_m_is_rounded_up_but_not_by_floating_point() -> None:
     assert rule.m(4.5, 5) == 23
 
 
+def test_fixed_thresholds_are_exceeded_strictly() -> None:
+    rule = make_rule("fixed", topic_floor=0.7, summary_floor=0.3)
+    result = fit({"q": STAIRS}, {"q": ["algebra"]}, rule)
+    row = result.frame.row(0, named=True)
+    assert [row[name] for name in ("rule", "topic", "summary")] == ["fixed", 0.7, 0.3]
+    assert [row[name] for name in ("percentile", "c", "m")] == [None, None, None]
+    # as at the share 2 / 20, at which the percentile rule finds these numbers
+    same = fit({"q": STAIRS}, {"q": ["algebra"]}, make_rule("percentile")).frame.row(0, named=True)
+    counted = [name for name in row if name not in ("rule", "percentile")]
+    assert [row[name] for name in counted] == [same[name] for name in counted]
+    assert (result.failures, result.binding) == ((), {})
+    (failure,) = fit(
+        {"q": STAIRS}, {"q": ["algebra"]}, make_rule("fixed", 2, topic_floor=0.7, summary_floor=0.3)
+    ).failures
+    assert (failure.found, failure.largest_k) == (0, 1)
+    said = str(failure)
+    assert "set candidates.per_group to 1" in said
+    assert "lower thresholds.topic and thresholds.summary" in said
+    assert "try again" not in said
+    (failure,) = fit({"q": STAIRS}, {"q": ["algebra"]}, make_rule("fixed", 1, 2)).failures
+    assert (failure.found, failure.largest_k) == (1, 0)
+
+
+def test_what_binds_is_named() -> None:
+    domains = {"p": ["algebra"], "q": ["geometry"]}
+    lower = [(topic / 2 + 0.2, summary / 2) for topic, summary in STAIRS]
+    result = fit({"p": STAIRS, "q": lower}, domains, make_rule("percentile"))
+    assert {what: binding["domain"] for what, binding in result.binding.items()} == {
+        "topic": "geometry",
+        "summary": "geometry",
+    }
+    result = fit({"p": STAIRS, "q": SPARSE}, domains, make_rule("top_m"), n_documents=60)
+    assert result.binding == {"c": {"domain": "geometry"}}
+    rule = make_rule("top_m", 3)
+    result = fit({"p": STAIRS, "q": STAIRS[:5]}, domains, rule)
+    assert result.binding == {"c": {"domain": "algebra", "group": "both"}}
+
+
+def test_floors_that_hide_nothing_are_no_remedy() -> None:
+    for rule, names in (
+        (make_rule("percentile", 2), "lower signals.topic_floor and signals.summary_floor"),
+        (make_rule("percentile", 2, topic_floor=0.0), "lower signals.summary_floor"),
+        (make_rule("top_m", 3), "lower thresholds.topic_floor and thresholds.summary_floor"),
+    ):
+        (failure,) = fit({"q": STAIRS}, {"q": ["algebra"]}, rule).failures
+        assert names in str(failure)
+    rule = make_rule("percentile", 3, topic_floor=0.0, summary_floor=0.0)
+    (failure,) = fit({"q": STAIRS}, {"q": ["algebra"]}, rule).failures
+    assert "lower" not in str(failure)
+
+
 def test_an_index_of_other_domains_is_an_error() -> None:
-    for name in ("percentile", "top_m"):
+    for name in ("percentile", "top_m", "fixed"):
         with pytest.raises(SaberError, match="topology"):
             fit_thresholds([], make_index({"q": ["topology"]}), ["algebra"], make_rule(name))
 
@@ -281,3 +332,33 @@ def test_the_curve_says_how_many_queries_are_eligible() -> None:
     result = fit({"p": STAIRS, "q": SPARSE}, domains, make_rule("top_m"), n_documents=60)
     rows = result.curve.filter(domain="geometry").select("c", "eligible").rows()
     assert rows == [(4.0, 0), (5.0, 0), (6.0, 1)]
+
+
+def test_the_largest_k_beside_the_minima_is_that_of_the_best_queries() -> None:
+    # Geometry's low summary threshold turns one of algebra's two topic-only documents into both.
+    algebra = [(0.91, 0.51), (0.9, 0.5), (0.81, 0), (0.8, 0.25), (0, 0.41), (0, 0.4)]
+    geometry = [(0.91, 0.24), (0.9, 0.23), (0.81, 0), (0.8, 0), (0, 0.221), (0, 0.22)]
+    signals = {
+        "p": [*algebra, (0.5, 0.3), (0.4, 0.2)],
+        "r": [],
+        "q": [*geometry, (0.7, 0.21), (0.6, 0.1)],
+    }
+    domains = {"p": ["algebra"], "r": ["algebra"], "q": ["geometry"]}
+    (failure,) = fit(signals, domains, make_rule("percentile", k=2)).failures
+    assert (failure.domain, failure.found, failure.largest_k) == ("algebra", 0, 1)
+
+
+def test_a_domain_that_falls_short_has_the_share_with_the_most_eligible_queries() -> None:
+    # At 4 of 20 pairs no document is topic-only any more.
+    signals = [(0.9, 0.5), (0.8, 0.3), (0.7, 0.3), (0, 0.4), *[(0.6, 0)] * 3, (0, 0.1)]
+    result = fit({"q": signals}, {"q": ["algebra"]}, make_rule("percentile", n=2))
+    assert dict(result.curve.select("share", "eligible").iter_rows())[4 / 20] == 0
+    assert result.frame["percentile"].to_list() == [1 - 2 / 20]
+    assert result.frame["eligible_queries"].to_list() == [1]
+
+
+def test_a_smaller_k_leaves_room_for_a_larger_c() -> None:
+    # A tenth of the documents is 6: with K = 2 c stays 4, with K = 1 it may be 6
+    rule = make_rule("top_m", k=2)
+    (failure,) = fit({"q": SPARSE}, {"q": ["algebra"]}, rule, n_documents=60).failures
+    assert (failure.found, failure.largest_k) == (0, 1)
