@@ -10,6 +10,7 @@ import polars as pl
 from assets.stage import Site
 from saber_dagster.errors import SaberError
 from saber_dagster.partitions import domain_and_shard
+from saber_dagster.sealed import UNSEALED, is_whole, seal
 from saber_dagster.signals.growth import Before
 from saber_dagster.signals.join import query_positions
 from saber_dagster.signals.storage import decode
@@ -50,7 +51,7 @@ def signals_before(site: Site, partition: str, versions: Mapping[str, str]) -> B
         return None
     (kept,) = read_many([_path(site, made.inputs[_INDEX])])
     try:
-        if kept is None:
+        if kept is None or not is_whole(kept):
             return None
         index = pl.read_parquet(io.BytesIO(kept))
         rows = decode(site.store.read(made.table, _ASSET, partition), index.height)
@@ -65,8 +66,8 @@ def keep_index(site: Site, partition: str, index: pl.DataFrame, version: str) ->
     (there,) = read_many([path], 8)
     if there is None:
         buffer = io.BytesIO()
-        index.write_parquet(buffer)
-        write_atomic(path, buffer.getvalue())
+        index.write_parquet(buffer, metadata=UNSEALED)
+        write_atomic(path, seal(buffer.getvalue()))
     others = [each for each in site.graph[_ASSET].partitions if each != partition]
     made = site.store.look((_ASSET, each) for each in others)
     used = {each.inputs[_INDEX] for each in made.values() if isinstance(each, Provenance)}

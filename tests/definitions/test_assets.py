@@ -50,6 +50,7 @@ def test_pictures_are_shown_where_they_are_wanted_and_change_nothing(corpus, fin
 
     assert "plot" in labels(drawn, "candidate_sets")
     assert {"plot_eligible", "plot_tails", "plot_curve"} <= labels(drawn, "thresholds")
+    assert {"binding", "eligible_curve"} <= labels(finished, "thresholds")
     assert not any(label.startswith("plot") for label in labels(finished, "thresholds"))
     assert {"plot_histogram", "histogram"} <= labels(drawn, "signal_shards")
     assert "histogram" not in labels(finished, "signal_shards")
@@ -172,9 +173,10 @@ def test_pairs_are_read_as_the_documentation_says(finished, monkeypatch):
     text = (Path(__file__).parents[2] / "docs" / "signals.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(finished.root)
-    names: dict = {}
+    printed: list = []
+    names: dict = {"print": printed.append}
     exec(code.replace("algebra/s00", SHARDS[0].replace("|", "/")), names)  # our own document
-    index, pairs = finished.table("problem_index"), names["pairs"]
+    index, pairs = finished.table("problem_index"), pl.concat(printed)
     assert pairs.columns == ["query_id", "doc_id", "topic", "summary"]
     assert set(pairs["query_id"]) <= set(index.filter("is_query")["doc_id"])
     assert pairs.height == finished.table("signal_shards", SHARDS[:1]).height > 0
@@ -191,6 +193,30 @@ def test_the_largest_signals_of_each_query_give_the_same_candidates(home):
     home.change(thresholds={"c_steps": [4.5, 20.0]})
     ran = home.build("signal_shards")
     assert {asset for asset, _ in ran} == {"signal_shards"}, "M is another one"
+
+
+def test_thresholds_that_are_fixed_are_those_of_the_settings(home):
+    without_release(home)
+    home.change(
+        signals={"topic_floor": 0.2, "summary_floor": 0.05},
+        thresholds={"rule": "fixed", "topic": 0.4, "summary": 0.1},
+    )
+    home.build("signal_shards", "thresholds")
+    rows = home.table("thresholds").select("rule", "topic", "summary").unique().rows()
+    assert rows == [("fixed", 0.4, 0.1)]
+    pairs = home.table("signal_shards", SHARDS)
+    assert pairs.filter(pl.col("topic") > 400_000).height > 0
+
+
+def test_a_changed_byte_of_stored_signals_stops_whoever_reads_them(home):
+    without_release(home)
+    path = home.root / "tables" / "signal_shards" / f"{SHARDS[0].replace('|', '/')}.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(bytes(data))
+    said = home.launch("thresholds")
+    assert f"{path} is damaged (it has another SHA-256 than when it was written)" in said
+    assert "`saber build` makes it again" in said
 
 
 def test_new_statistics_leave_nothing_to_take_over(home, corpus, tmp_path):

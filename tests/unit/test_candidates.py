@@ -2,7 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from saber_dagster.candidates import sample_candidates, select_queries
+from saber_dagster.candidates import choose_queries, sample_candidates, select_queries
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.errors import SaberError
 from saber_dagster.hashing import hash64
@@ -242,6 +242,26 @@ def test_near_duplicates_of_the_query_are_no_candidates() -> None:
     # nothing is looked at beyond the K that are taken
     late = texts(BY_NAME, d29=TEN, **{others[-1]: TEN})
     assert sample_candidates(pairs, BY_NAME, LIMITS, ["d29"], 4, 7, late).near_duplicates == 0
+
+
+def test_a_query_that_near_duplicates_leave_short_is_replaced_by_the_next_one() -> None:
+    queries = ["d26", "d27", "d28", "d29"]
+    pairs = [make_groups(int(query[1:]), topic_only=3, summary_only=3, both=3) for query in queries]
+    index = BY_NAME.with_columns(is_query=pl.col("doc_id").is_in(queries))
+    order = sorted(queries, key=lambda query: (hash64(7, "query", query), query))
+
+    def choose(per_domain: int, corpus: pl.DataFrame) -> tuple[list[str], tuple[str, ...]]:
+        choice = choose_queries(pairs, index, LIMITS, per_domain, 3, 7, corpus)
+        return choice.frame["query_id"].to_list(), choice.left_out
+
+    assert choose(2, texts(index)) == (sorted(order[:2]), ())
+    # the first and the third are copies of a document; the third is looked at as the first is left out
+    copied = texts(index, **{order[0]: TEN, order[2]: TEN, "d01": TEN})
+    assert choose(1, copied) == ([order[1]], (order[0],))
+    assert choose(2, copied) == (sorted([order[1], order[3]]), tuple(sorted([order[0], order[2]])))
+    assert choose(4, copied) == (sorted([order[1], order[3]]), tuple(sorted([order[0], order[2]])))
+    every = texts(index, **dict.fromkeys([*queries, "d01"], TEN))
+    assert choose(4, every) == ([], tuple(queries))
 
 
 def test_a_document_that_the_corpus_lacks_is_an_error() -> None:
