@@ -97,11 +97,12 @@ def parse(call: Call, text: str) -> float:
 
 
 def fill(root: Path, rows: int) -> None:
-    """Store rows as many steps would have, in segments of 20,000."""
+    """Store rows as many steps would have, in segments of the usual size."""
     import polars as pl
 
     from saber_dagster.ledger.rows import DEFAULTS, SCHEMA
     from saber_dagster.ledger.segments import write_segment
+    from saber_dagster.ledger.store import SEGMENT_ROWS
 
     folder = root / STAGE / "bench-model"
     fixed = {
@@ -110,9 +111,9 @@ def fill(root: Path, rows: int) -> None:
         "status": "ok",
         "text": TEXT,
     }
-    for number in range(rows // 20_000):
-        raw = os.urandom(32 * 20_000).hex()
-        keys = [raw[64 * n : 64 * n + 64] for n in range(20_000)]
+    for number in range(rows // SEGMENT_ROWS):
+        raw = os.urandom(32 * SEGMENT_ROWS).hex()
+        keys = [raw[64 * n : 64 * n + 64] for n in range(SEGMENT_ROWS)]
         frame = pl.DataFrame({"key": keys}).with_columns(
             pl.lit(value, dtype=SCHEMA[name]).alias(name)
             for name, value in fixed.items()

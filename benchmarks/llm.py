@@ -141,8 +141,8 @@ def memory(url: str) -> list[Row]:
 def make_all(url: str) -> None:
     """Make the calls of :func:`memory`, as a tournament does: one session, several rounds.
 
-    Two segments are written in each window. The first one, which makes the pools of Polars, comes
-    before.
+    Equally many segments are written in each window. The first ones, which make the pools of Polars,
+    come before.
     """
     peaks = []
     with (

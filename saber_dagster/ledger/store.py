@@ -20,8 +20,8 @@ from saber_dagster.ledger.segments import (
 from saber_dagster.ledger.texts import Archive
 from saber_dagster.storage import AnyPath, is_local
 
-SEGMENT_ROWS = 20_000
-"""A journal becomes a segment after this many replies."""
+SEGMENT_ROWS = 5_000
+"""A journal becomes a segment after this many replies: more would take more memory while it does."""
 REMOTE_SEGMENT_ROWS = 1_000
 """The same where segments lie in an object store: a lost machine loses at most one reply less."""
 _RECENT = 20

@@ -1,7 +1,7 @@
 """How the similarities of all pairs of topic sets are distributed, for some batches of queries.
 
-Similarities are summed in float32. Where a sum comes near an edge between two bins, closer than ten
-times what float32 can be wrong, the exact value decides.
+Similarities are summed in float32. Where a sum comes near an edge between two bins, closer than twice
+what float32 can be wrong, the exact value decides.
 """
 
 from typing import Any
@@ -72,10 +72,10 @@ def both_sums(rows: Int32s, start: int, k: int, m: int, table: _Float32s) -> Any
 def margin_of(bins: int, size: int, float32_suffices: bool) -> float:
     """How near to an edge, in bins, a sum of ``size`` best matches is not trusted.
 
-    A sum of n similarities is wrong by less than 4e-7 + 6e-8 n of it, and rounding to units moves it by
-    half a unit.
+    A sum of n similarities is wrong by less than 4e-7 + 6e-8 n of it, and by 6e-8 once more where it is
+    scaled; rounding to units moves it by half a unit, 5e-7. Twice the former and the latter are taken.
     """
-    margin = bins * (4.5e-6 + 6e-7 * size)
+    margin = bins * (1.6e-6 + 1.2e-7 * size)
     return margin if float32_suffices and margin < 0.25 else _ALWAYS
 
 

@@ -13,11 +13,11 @@ from saber_dagster.signals.statistics import population
 from saber_dagster.signals.tails import SignalTail
 from saber_dagster.thresholds.fixed import FixedThresholds
 from saber_dagster.thresholds.percentile import PercentileSearch
-from saber_dagster.thresholds.rule import Shortfall, ThresholdRule
+from saber_dagster.thresholds.rule import Shortfall, Task, ThresholdRule
 from saber_dagster.thresholds.top_m import TopMSearch
 
 Search = PercentileSearch | TopMSearch | FixedThresholds
-SEARCHES: Mapping[str, Callable[..., Search]] = {
+SEARCHES: Mapping[str, Callable[[Task], Search]] = {
     "percentile": PercentileSearch,
     "top_m": TopMSearch,
     "fixed": FixedThresholds,
@@ -89,7 +89,7 @@ def fit_thresholds(
     if lost := sorted(set(queries["primary_domain"].unique()) - set(domains)):
         raise SaberError(f"problem_index: no such domain: {lost[0]!r}. Materialize it again")
     members = Members.of(index, domains)
-    search = SEARCHES[rule.rule](shards, index, members, rule)
+    search = SEARCHES[rule.rule](Task(shards, index, members, rule))
     table, n, k = TABLES["thresholds"], rule.queries_required, rule.per_group
     limits = {
         domain: {"domain": domain, "rule": rule.rule, **own}

@@ -1,41 +1,31 @@
 """Thresholds that the settings fix: the paper's, or those of an earlier corpus."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 from saber_dagster.contracts import GROUPS, TABLES
 from saber_dagster.pair_groups import group_counts
-from saber_dagster.query_parts import Members
-from saber_dagster.thresholds.rule import Limits, ThresholdRule
+from saber_dagster.thresholds.rule import Limits, Task
 
 
 class FixedThresholds:
     """Nothing is searched: a signal is high if it exceeds its threshold.
 
     Args:
-        shards: frames of numbered pairs, each with all pairs of its queries.
-        index: table ``problem_index``.
-        members: the domains of its queries.
-        rule: the rule.
+        task: what they are fitted to.
     """
 
     tails = None
 
-    def __init__(
-        self,
-        shards: Iterable[pl.DataFrame],
-        index: pl.DataFrame,
-        members: Members,
-        rule: ThresholdRule,
-    ) -> None:
-        self._shards, self._index, self._members, self._rule = shards, index, members, rule
+    def __init__(self, task: Task) -> None:
+        self._task, self._rule, self._domains = task, task.rule, task.members.domains
         self.binding: dict[str, str] = {}
 
     def limits(self) -> dict[str, Limits]:
         """Both thresholds, the same in each domain."""
         own = {"topic": self._rule.topic_floor, "summary": self._rule.summary_floor}
-        return {domain: {**own} for domain in self._members.domains}
+        return {domain: {**own} for domain in self._domains}
 
     def largest_k(self, domains: Sequence[str]) -> dict[str, int]:
         """The largest K with which a domain has enough queries, or 0."""
@@ -44,7 +34,7 @@ class FixedThresholds:
             for domain, own in self.limits().items()
         ]
         applied = pl.DataFrame(rows, schema=TABLES["thresholds"].schema)
-        counts = group_counts(self._shards, self._index, applied)
+        counts = group_counts(self._task.shards, self._task.index, applied)
         found = {}
         for domain in domains:
             own = counts.filter(pl.col("domains").list.contains(domain))

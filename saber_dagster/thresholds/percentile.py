@@ -1,19 +1,19 @@
 """The paper's percentile rule, found exactly among all shares at which a threshold changes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from saber_dagster.query_parts import Floats, Ints, Members, QueryPart, query_parts
+from saber_dagster.query_parts import Floats, Ints, QueryPart, query_parts
 from saber_dagster.signals.pairs import SIGNALS
 from saber_dagster.signals.tails import QUERIES_PER_BLOCK, SignalTail, signal_tails
 from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.group_changes import group_changes
 from saber_dagster.similarity.group_sizes import domain_sizes
-from saber_dagster.thresholds.rule import Limits, ThresholdRule
+from saber_dagster.thresholds.rule import Limits, Task
 
 GRID = 32
 """Shares at which all domains are counted before single queries are followed."""
@@ -28,24 +28,14 @@ class PercentileSearch:
     is followed from level to level.
 
     Args:
-        shards: frames of numbered pairs, each with all pairs of its queries.
-        index: table ``problem_index``.
-        members: the domains of its queries.
-        rule: the rule.
+        task: what they are fitted to.
     """
 
-    def __init__(
-        self,
-        shards: Iterable[pl.DataFrame],
-        index: pl.DataFrame,
-        members: Members,
-        rule: ThresholdRule,
-    ) -> None:
-        self._shards = shards
-        self._members = members
-        self._rule = rule
+    def __init__(self, task: Task) -> None:
+        self._shards, self._members, self._rule = task.shards, task.members, task.rule
+        rule, domains = task.rule, task.members.domains
         floors = {"topic": rule.topic_floor, "summary": rule.summary_floor}
-        self.tails = signal_tails(shards, index, members.domains, floors)
+        self.tails = signal_tails(task.shards, task.index, domains, floors)
         levels = {domain: _levels(tails) for domain, tails in self.tails.items()}
         self._shares = self._grid(levels)
         self._eligible = self._count_on_grid()

@@ -1,8 +1,12 @@
 """The rules of what counts as a high signal, and what to do where they leave too few queries."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import polars as pl
+
+from saber_dagster.query_parts import Members
 from saber_dagster.settings import Settings
 
 Limits = dict[str, float | int | None]
@@ -71,6 +75,23 @@ class ThresholdRule:
         """The values of c that a corpus of this size allows; the first always."""
         most = self.max_share * n_documents
         return [c for i, c in enumerate(self.c_steps) if i == 0 or self.m(c, per_group) <= most]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What thresholds are fitted to, and by which rule.
+
+    Args:
+        shards: frames of numbered pairs, each with all pairs of its queries.
+        index: table ``problem_index``.
+        members: the domains of its queries.
+        rule: the rule.
+    """
+
+    shards: Iterable[pl.DataFrame]
+    index: pl.DataFrame
+    members: Members
+    rule: ThresholdRule
 
 
 @dataclass(frozen=True)

@@ -1,40 +1,30 @@
 """The top-M rule: high are the M = ceil(c K) largest signals of each query, ties included."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from saber_dagster.query_parts import Ints, Members, QueryPart, query_parts
+from saber_dagster.query_parts import Ints, QueryPart, query_parts
 from saber_dagster.signals.tails import QUERIES_PER_BLOCK
 from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.group_sizes import top_m_sizes
-from saber_dagster.thresholds.rule import Limits, ThresholdRule
+from saber_dagster.thresholds.rule import Limits, Task
 
 
 class TopMSearch:
     """The pairs are read once; of each query and M it is kept whether the query is eligible.
 
     Args:
-        shards: frames of numbered pairs, each with all pairs of its queries.
-        index: table ``problem_index``.
-        members: the domains of its queries.
-        rule: the rule.
+        task: what they are fitted to.
     """
 
     tails = None
 
-    def __init__(
-        self,
-        shards: Iterable[pl.DataFrame],
-        index: pl.DataFrame,
-        members: Members,
-        rule: ThresholdRule,
-    ) -> None:
-        self._shards = shards
-        self._members = members
-        self._rule = rule
+    def __init__(self, task: Task) -> None:
+        self._shards, self._members, self._rule = task.shards, task.members, task.rule
+        index, members, rule = task.index, task.members, task.rule
         self._n_documents = int(index["is_document"].sum())
         self._positions = {domain: members.positions(domain) for domain in members.domains}
         number = {domain: i for i, domain in enumerate(members.domains)}
