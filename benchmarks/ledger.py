@@ -249,7 +249,9 @@ def rows() -> list[Row]:
         Row.at_most(f"open {million} by two columns, no files of keys", by_columns, "s", 10),
         Row.at_most("peak memory of opening them by columns", by_columns_peak, "MB", 500),
         Row.at_most(f"replay {REPLAYED:,} calls, 0 made", again, "s", 5, line_again),
-        Row.at_most("store a reply, key and segments included", cost, "µs", 100, line_cost),
+        Row.at_most(
+            "store a reply, key and segments included", cost, "µs", 2 * line_cost, line_cost
+        ),
         Row.at_most(
             "memory gained over 100,000 calls, from call 50,000 on",
             late - early,
