@@ -91,10 +91,17 @@ def _by_domain(curve: pl.DataFrame) -> dict[str, list[tuple[float, int]]]:
 
 
 def _tails(tails: Mapping[str, Mapping[str, SignalTail]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Domain → signal → share → the value that at most this share of the pairs exceeds."""
+    """Domain → signal → share → the value that at most this share of the pairs exceeds.
+
+    A share that the stored pairs do not reach is left out.
+    """
     return {
         domain: {
-            signal: {f"{share:g}": tail.threshold(share) for share in TAIL_SHARES}
+            signal: {
+                f"{share:g}": threshold
+                for share in TAIL_SHARES
+                if (threshold := tail.threshold(share)) > 0
+            }
             for signal, tail in signals.items()
         }
         for domain, signals in tails.items()
