@@ -35,10 +35,6 @@ SHORT_LIST = 256
 PACK_SCHEMA = {"sha256": pl.String(), "content": pl.String()}
 
 
-class _LongTextError(Exception):
-    """A list has a text that stands for itself."""
-
-
 def packed(value: Any, keep: Callable[[str], str]) -> str:
     """A JSON value as canonical JSON whose long parts are replaced by references.
 
@@ -58,7 +54,7 @@ def packed(value: Any, keep: Callable[[str], str]) -> str:
 
 
 def _written(value: Any, keep: Callable[[str], str], whole: bool) -> str:
-    """The same; ``whole``: within a list that stands for itself if it has no long text."""
+    """The same; ``whole``: within a list that has no long text, and stands for itself as a whole."""
     if isinstance(value, str):
         return encode_basestring(value) if len(value) <= SHORT else f'{{"$":"{keep(value)}"}}'
     if isinstance(value, dict | Mapping):
@@ -69,19 +65,20 @@ def _written(value: Any, keep: Callable[[str], str], whole: bool) -> str:
         )
         return f"{{{items}}}"
     if isinstance(value, list | tuple):
-        if not whole:
-            try:
-                text = _written(value, _refuse, whole=True)
-            except _LongTextError:
-                pass
-            else:
-                return text if len(text) <= SHORT_LIST else f'{{"$list":"{keep(text)}"}}'
-        return f"[{','.join([_written(inner, keep, whole) for inner in value])}]"
+        short = whole or not _has_long_text(value)
+        text = f"[{','.join([_written(inner, keep, short) for inner in value])}]"
+        stays = whole or not short or len(text) <= SHORT_LIST
+        return text if stays else f'{{"$list":"{keep(text)}"}}'
     return json.dumps(value, allow_nan=False)
 
 
-def _refuse(text: str) -> str:
-    raise _LongTextError
+def _has_long_text(value: Any) -> bool:
+    """Whether a text in a JSON value stands for itself."""
+    if isinstance(value, str):
+        return len(value) > SHORT
+    if isinstance(value, dict | Mapping):
+        value = list(value.values())
+    return isinstance(value, list | tuple) and any(map(_has_long_text, value))
 
 
 def unpacked(value: Any, texts: Mapping[str, str]) -> Any:

@@ -11,8 +11,7 @@ from saber_dagster.ontology import OntologyTree
 from saber_dagster.signals.pairs import SIGNALS
 from saber_dagster.signals.statistics import information_content
 from saber_dagster.signals.storage import SignalRows
-from saber_dagster.signals.top import SUMMARY_STEPS, TOPIC_STEPS, Top, descend
-from saber_dagster.similarity.mth_largest import mth_largest
+from saber_dagster.signals.top import Top
 from saber_dagster.similarity.pair_union import unite
 from saber_dagster.similarity.sparse_rows import SparseRows
 from saber_dagster.similarity.summary_join import SummaryJoin
@@ -22,8 +21,6 @@ from saber_dagster.similarity.word_sets import WordSets
 
 QUERIES_PER_BLOCK = 4096
 """Queries that are joined at once."""
-QUERIES_PER_PIECE = 512
-"""Queries whose summary signals are found at once, where only the largest are kept."""
 
 
 class SignalJoin:
@@ -68,7 +65,6 @@ class SignalJoin:
             raise SaberError(f"signals.epsilon: {epsilon} is not positive. The paper's is 1e-12")
         self._block = block
         self._top = None if most is None else Top(most, topic_floor, summary_floor)
-        self._topic_floor, self._summary_floor = topic_floor, summary_floor
         place = tree.index
         self._topics = [
             tuple(map(place.__getitem__, topics)) for topics in index["topics"].to_list()
@@ -79,7 +75,6 @@ class SignalJoin:
         wanted = is_document if documents is None else is_document & documents
         self._documents = np.flatnonzero(wanted).astype(np.int32)
         self._sets = TopicSets.of(self._topics[i] for i in self._documents)
-        self._document_words = self._words.take(self._documents)
         self._topic = TopicJoin(
             self._sets,
             ancestor_table(tree),
@@ -87,7 +82,7 @@ class SignalJoin:
             epsilon,
             topic_floor,
         )
-        self._summary = SummaryJoin(self._document_words, summary_floor)
+        self._summary = SummaryJoin(self._words.take(self._documents), summary_floor)
 
     def rows(self, queries: npt.NDArray[np.int32]) -> SignalRows:
         """Find the pairs of some queries.
@@ -163,11 +158,17 @@ class SignalJoin:
 
     def _rows_of(self, queries: npt.NDArray[np.int32]) -> SignalRows:
         sets, words = self._features(queries)
+        if self._top is None:
+            topics, common_words = self._topic.rows(sets), self._summary.rows(words)
+        else:
+            wanted = self._top.most + self._cluster_sizes(queries)
+            topics = self._top.topics(self._topic, sets, self._sets, wanted)
+            common_words = self._top.words(self._summary, words, wanted)
         pairs = unite(
-            self._topic.rows(sets) if self._top is None else self._top_topics(sets, queries),
+            topics,
             sets.set_of,
             self._sets.set_of,
-            self._summary.rows(words) if self._top is None else self._top_words(words, queries),
+            common_words,
             self._clusters[queries],
             self._clusters[self._documents],
         )
@@ -177,44 +178,11 @@ class SignalJoin:
         rows = SignalRows(queries, pairs.indptr, documents, pairs.values, common.astype(np.uint16))
         return rows if self._top is None else self._top.cut(rows, self._words.sizes)
 
-    def _top_topics(self, sets: TopicSets, queries: npt.NDArray[np.int32]) -> SparseRows:
-        wanted = np.zeros(sets.sizes.size, dtype=np.int64)
-        np.maximum.at(wanted, sets.set_of, self._wanted(queries))
-        return descend(
-            TOPIC_STEPS,
-            self._topic_floor,
-            lambda some, floor: self._topic.rows(sets.take(some), floor),
-            np.bincount(self._sets.set_of, minlength=self._sets.sizes.size),
-            wanted,
-        )
-
-    def _top_words(self, words: WordSets, queries: npt.NDArray[np.int32]) -> SparseRows:
-        wanted, documents = self._wanted(queries), self._document_words.sizes
-
-        def largest(some: Ints, floor: float) -> SparseRows:
-            mine = words.take(some)
-            found = self._summary.rows(mine, floor)
-            lengths = np.diff(found.indptr)
-            union = np.repeat(mine.sizes, lengths) + documents[found.columns] - found.values
-            values = found.values / union
-            least = mth_largest(values, found.indptr, wanted[some])
-            return found.where(values >= np.repeat(least, lengths))
-
-        def find(some: Ints, floor: float) -> SparseRows:
-            starts = range(0, max(some.size, 1), QUERIES_PER_PIECE)
-            return SparseRows.stack(
-                [largest(some[start : start + QUERIES_PER_PIECE], floor) for start in starts]
-            )
-
-        alone = np.ones(self._documents.size, dtype=np.int64)
-        return descend(SUMMARY_STEPS, self._summary_floor, find, alone, wanted)
-
-    def _wanted(self, queries: npt.NDArray[np.int32]) -> Ints:
-        """How many documents are enough, with those of the query's own cluster."""
-        assert self._top is not None
+    def _cluster_sizes(self, queries: npt.NDArray[np.int32]) -> Ints:
+        """How many documents are near-duplicates of each query."""
         sizes = np.bincount(self._clusters[self._documents], minlength=self._clusters.max() + 1)
-        wanted: Ints = self._top.most + sizes[self._clusters[queries]]
-        return wanted
+        own: Ints = sizes[self._clusters[queries]]
+        return own
 
 
 def query_positions(index: pl.DataFrame, query_ids: Iterable[str]) -> npt.NDArray[np.int32]:

@@ -10,12 +10,16 @@ import numpy.typing as npt
 from saber_dagster.signals.storage import SignalRows
 from saber_dagster.similarity.mth_largest import mth_largest
 from saber_dagster.similarity.sparse_rows import SparseRows
-
-Ints = npt.NDArray[np.int64]
+from saber_dagster.similarity.summary_join import SummaryJoin
+from saber_dagster.similarity.topic import Ints, TopicSets
+from saber_dagster.similarity.topic_join import TopicJoin
+from saber_dagster.similarity.word_sets import WordSets
 
 TOPIC_STEPS = (0.9, 0.75, 0.6, 0.45)
 SUMMARY_STEPS = (0.3, 0.2, 0.15, 0.1)
 """Floors that are tried one after the other. They decide time and memory alone."""
+QUERIES_PER_PIECE = 512
+"""Queries whose summary signals are found at once. It decides memory alone."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,60 @@ class Top:
     most: int
     topic_floor: float
     summary_floor: float
+
+    def topics(
+        self, join: TopicJoin, queries: TopicSets, documents: TopicSets, wanted: Ints
+    ) -> SparseRows:
+        """The pairs of topic sets, among them all whose topic signal is one of the largest.
+
+        Args:
+            join: of the document sets.
+            queries: their distinct sets, and the set of each query.
+            documents: the same of the documents.
+            wanted: (n_queries,) so many documents are enough.
+
+        Returns:
+            A row for each distinct set of the queries.
+        """
+        most = np.zeros(queries.sizes.size, dtype=np.int64)
+        np.maximum.at(most, queries.set_of, wanted)
+        return _descend(
+            TOPIC_STEPS,
+            self.topic_floor,
+            lambda some, floor: join.rows(queries.take(some), floor),
+            np.bincount(documents.set_of, minlength=documents.sizes.size),
+            most,
+        )
+
+    def words(self, join: SummaryJoin, queries: WordSets, wanted: Ints) -> SparseRows:
+        """The pairs of problems whose summary signal is one of the largest.
+
+        Args:
+            join: of the documents.
+            queries: their word sets.
+            wanted: (n_queries,) so many documents are enough.
+
+        Returns:
+            A row for each query.
+        """
+
+        def largest(some: Ints, floor: float) -> SparseRows:
+            mine = queries.take(some)
+            found = join.rows(mine, floor)
+            lengths = np.diff(found.indptr)
+            sizes = np.repeat(mine.sizes, lengths) + join.documents.sizes[found.columns]
+            values = found.values / (sizes - found.values)
+            least = mth_largest(values, found.indptr, wanted[some])
+            return found.where(values >= np.repeat(least, lengths))
+
+        def find(some: Ints, floor: float) -> SparseRows:
+            starts = range(0, max(some.size, 1), QUERIES_PER_PIECE)
+            return SparseRows.stack(
+                [largest(some[start : start + QUERIES_PER_PIECE], floor) for start in starts]
+            )
+
+        alone = np.ones(join.documents.sizes.size, dtype=np.int64)
+        return _descend(SUMMARY_STEPS, self.summary_floor, find, alone, wanted)
 
     def cut(self, rows: SignalRows, word_counts: npt.NDArray[Any]) -> SignalRows:
         """Leave out the pairs that are not kept.
@@ -50,7 +108,7 @@ class Top:
         return rows.where(kept)
 
 
-def descend(
+def _descend(
     steps: Sequence[float],
     floor: float,
     find: Callable[[Ints, float], SparseRows],

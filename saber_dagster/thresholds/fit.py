@@ -13,11 +13,11 @@ from saber_dagster.signals.statistics import population
 from saber_dagster.signals.tails import SignalTail
 from saber_dagster.thresholds.fixed import FixedThresholds
 from saber_dagster.thresholds.percentile import PercentileSearch
-from saber_dagster.thresholds.rule import Shortfall, Task, ThresholdRule
+from saber_dagster.thresholds.rule import Fitting, Shortfall, ThresholdRule
 from saber_dagster.thresholds.top_m import TopMSearch
 
 Search = PercentileSearch | TopMSearch | FixedThresholds
-SEARCHES: Mapping[str, Callable[[Task], Search]] = {
+SEARCHES: Mapping[str, Callable[[Fitting], Search]] = {
     "percentile": PercentileSearch,
     "top_m": TopMSearch,
     "fixed": FixedThresholds,
@@ -89,7 +89,7 @@ def fit_thresholds(
     if lost := sorted(set(queries["primary_domain"].unique()) - set(domains)):
         raise SaberError(f"problem_index: no such domain: {lost[0]!r}. Materialize it again")
     members = Members.of(index, domains)
-    search = SEARCHES[rule.rule](Task(shards, index, members, rule))
+    search = SEARCHES[rule.rule](Fitting(shards, index, members, rule))
     table, n, k = TABLES["thresholds"], rule.queries_required, rule.per_group
     limits = {
         domain: {"domain": domain, "rule": rule.rule, **own}
@@ -121,8 +121,9 @@ def fit_thresholds(
     largest = search.largest_k(list(short_of)) if short_of else {}
     failures = []
     for domain, group in short_of.items():
-        if largest[domain] == k:  # enough by itself, but not by what all domains share
-            largest[domain] = int(smallest[domain].sort(descending=True)[n - 1])
+        if largest.get(domain, k) == k:  # what decides are the limits that all domains share
+            sizes_here = smallest[domain].sort(descending=True)
+            largest[domain] = int(sizes_here[n - 1]) if sizes_here.len() >= n else 0
         row = frame.row(by_predicate=pl.col("domain") == domain, named=True)
         failures.append(
             Shortfall(

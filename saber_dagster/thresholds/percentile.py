@@ -13,7 +13,7 @@ from saber_dagster.signals.tails import QUERIES_PER_BLOCK, SignalTail, signal_ta
 from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.group_changes import group_changes
 from saber_dagster.similarity.group_sizes import domain_sizes
-from saber_dagster.thresholds.rule import Limits, Task
+from saber_dagster.thresholds.rule import Fitting, Limits
 
 GRID = 32
 """Shares at which all domains are counted before single queries are followed."""
@@ -28,14 +28,14 @@ class PercentileSearch:
     is followed from level to level.
 
     Args:
-        task: what they are fitted to.
+        fitting: what they are fitted to.
     """
 
-    def __init__(self, task: Task) -> None:
-        self._shards, self._members, self._rule = task.shards, task.members, task.rule
-        rule, domains = task.rule, task.members.domains
+    def __init__(self, fitting: Fitting) -> None:
+        self._shards, self._members, self._rule = fitting.shards, fitting.members, fitting.rule
+        rule, domains = fitting.rule, fitting.members.domains
         floors = {"topic": rule.topic_floor, "summary": rule.summary_floor}
-        self.tails = signal_tails(task.shards, task.index, domains, floors)
+        self.tails = signal_tails(fitting.shards, fitting.index, domains, floors)
         levels = {domain: _levels(tails) for domain, tails in self.tails.items()}
         self._shares = self._grid(levels)
         self._eligible = self._count_on_grid()

@@ -78,7 +78,7 @@ class ThresholdRule:
 
 
 @dataclass(frozen=True)
-class Task:
+class Fitting:
     """What thresholds are fitted to, and by which rule.
 
     Args:

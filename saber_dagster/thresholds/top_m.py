@@ -10,21 +10,21 @@ from saber_dagster.query_parts import Ints, QueryPart, query_parts
 from saber_dagster.signals.tails import QUERIES_PER_BLOCK
 from saber_dagster.similarity.blocks import in_blocks
 from saber_dagster.similarity.group_sizes import top_m_sizes
-from saber_dagster.thresholds.rule import Limits, Task
+from saber_dagster.thresholds.rule import Fitting, Limits
 
 
 class TopMSearch:
     """The pairs are read once; of each query and M it is kept whether the query is eligible.
 
     Args:
-        task: what they are fitted to.
+        fitting: what they are fitted to.
     """
 
     tails = None
 
-    def __init__(self, task: Task) -> None:
-        self._shards, self._members, self._rule = task.shards, task.members, task.rule
-        index, members, rule = task.index, task.members, task.rule
+    def __init__(self, fitting: Fitting) -> None:
+        self._shards, self._members, self._rule = fitting.shards, fitting.members, fitting.rule
+        index, members, rule = fitting.index, fitting.members, fitting.rule
         self._n_documents = int(index["is_document"].sum())
         self._positions = {domain: members.positions(domain) for domain in members.domains}
         number = {domain: i for i, domain in enumerate(members.domains)}

@@ -20,6 +20,15 @@ from saber_dagster.tables import TableStore
 pytestmark = pytest.mark.definitions
 
 PINNED = ("topic_statistics", "thresholds", "query_set", "candidate_sets")
+UP_TO_SIGNALS = (
+    "raw_sources",
+    "corpus",
+    "topic_tags",
+    "summaries",
+    "problem_index",
+    "topic_statistics",
+    "signal_shards",
+)
 GAMES = "judge/embedded/tournament_rounds"
 RUN = "retriever/bm25/run"
 CLUMSY = "python:clumsy:ClumsyEngine"
@@ -158,6 +167,21 @@ def test_growth_of_the_corpus_moves_nothing_that_is_pinned(home, corpus, tmp_pat
     assert home.versions("signal_shards") == version
 
 
+@pytest.mark.parametrize("change", [{"code_version": "another"}, {"failed_checks": ("floors",)}])
+def test_signals_of_other_code_or_with_a_failed_check_are_not_taken_over(
+    home, corpus, tmp_path, change
+):
+    store = TableStore(home.root / "tables")
+    made = store.provenance(["signal_shards"], SHARDS[0])
+    rows = store.read("signal_shards", ["signal_shards"], SHARDS[0])
+    other = dataclasses.replace(made, **change)
+    store.write(TABLES["signal_shards"], rows, other, ["signal_shards"])
+    home.use(corpus, write_problems(tmp_path / "more.jsonl", 50, 80))
+    ran = home.build(*UP_TO_SIGNALS)
+    assert {("signal_shards", shard) for shard in SHARDS} < ran
+    assert taken_over(home) == [False, True]
+
+
 def taken_over(home):
     """Whether the last signals of each shard were made from those before."""
     key = dg.AssetKey("signal_shards")
@@ -222,7 +246,8 @@ def test_a_changed_byte_of_stored_signals_stops_whoever_reads_them(home):
 def test_new_statistics_leave_nothing_to_take_over(home, corpus, tmp_path):
     without_release(home)
     home.use(corpus, write_problems(tmp_path / "more.jsonl", 50, 80))
-    home.build("signal_shards")
+    ran = home.build(*UP_TO_SIGNALS)
+    assert {("signal_shards", shard) for shard in SHARDS} < ran
     assert taken_over(home) == [False, False]
 
 

@@ -10,7 +10,6 @@ from pairs import joined
 
 from saber_dagster.contracts import TABLES
 from saber_dagster.ontology import OntologyTree
-from saber_dagster.signals import join as signal_join
 from saber_dagster.signals.growth import _DECIDES, Before, compute_signals
 from saber_dagster.signals.join import SignalJoin, query_positions
 from saber_dagster.signals.statistics import information_content, population, topic_statistics
@@ -110,7 +109,7 @@ def test_signals_are_those_of_the_twins(
     )
     piece = data.draw(st.sampled_from([1, 2, 100]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(signal_join, "QUERIES_PER_PIECE", piece)
+        patch.setattr("saber_dagster.signals.top.QUERIES_PER_PIECE", piece)
         largest = joined(top, index, ids)
     assert {(q, d): (t, s) for q, d, t, s in largest.iter_rows()} == {
         pair: every[pair] for pair in kept
