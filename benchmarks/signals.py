@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import signals_page
 from benchmarks.hit_densities import SUMMARY_FLOOR, TOPIC_FLOOR
 from benchmarks.results_file import Row, show, write
 from benchmarks.synthetic_corpus import SHAPES
@@ -209,6 +210,7 @@ def main() -> None:
             rows += of_chain(bench, density, n)
     if n == FULL and densities == list(SHAPES):
         write("signals", rows)
+        signals_page.main()
     else:
         show(rows)
 
