@@ -10,7 +10,7 @@ import polars as pl
 from assets.stage import Site
 from saber_dagster.errors import SaberError
 from saber_dagster.partitions import domain_and_shard
-from saber_dagster.sealed import UNSEALED, is_whole, seal
+from saber_dagster.sealed import is_whole, sealed_parquet
 from saber_dagster.signals.growth import Before
 from saber_dagster.signals.join import query_positions
 from saber_dagster.signals.storage import decode
@@ -65,9 +65,7 @@ def keep_index(site: Site, partition: str, index: pl.DataFrame, version: str) ->
     path = _path(site, version)
     (there,) = read_many([path], 8)
     if there is None:
-        buffer = io.BytesIO()
-        index.write_parquet(buffer, metadata=UNSEALED)
-        write_atomic(path, seal(buffer.getvalue()))
+        write_atomic(path, sealed_parquet(index))
     others = [each for each in site.graph[_ASSET].partitions if each != partition]
     made = site.store.look((_ASSET, each) for each in others)
     used = {each.inputs[_INDEX] for each in made.values() if isinstance(each, Provenance)}

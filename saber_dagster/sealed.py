@@ -4,19 +4,33 @@ The digest stands in the metadata of the file, and is taken with zeros in its pl
 """
 
 import hashlib
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
 
 _NAME = "saber_file_sha256"
 _ZEROS = "0" * 64
 
-UNSEALED = {_NAME: _ZEROS}
-"""Metadata to write a file with that is then to be sealed."""
 
+def sealed_parquet(
+    frame: pl.DataFrame, metadata: Mapping[str, str] | None = None, **options: Any
+) -> bytes:
+    """A frame as a Parquet file that carries its digest.
 
-def seal(data: bytes) -> bytes:
-    """The bytes of a file that was written with :data:`UNSEALED`, with its digest in place."""
-    start = _place(data)
-    digest = hashlib.sha256(data).hexdigest().encode()
-    return b"".join([data[:start], digest, data[start + len(_ZEROS) :]])
+    Args:
+        frame: the rows.
+        metadata: of the file, beside the digest.
+        options: of ``write_parquet``.
+    """
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata={**(metadata or {}), _NAME: _ZEROS}, **options)
+    with buffer.getbuffer() as data:  # in place: a copy of a large file takes room
+        footer = int.from_bytes(data[-8:-4], "little") + 8
+        start = len(data) - footer + _place(bytes(data[-footer:]))
+        data[start : start + len(_ZEROS)] = hashlib.sha256(data).hexdigest().encode()
+    return buffer.getvalue()
 
 
 def is_whole(data: bytes) -> bool | None:

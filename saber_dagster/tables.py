@@ -14,7 +14,7 @@ import polars as pl
 from saber_dagster.contracts import TABLES
 from saber_dagster.hashing import sum_of_versions
 from saber_dagster.schema import ContractError, Table
-from saber_dagster.sealed import UNSEALED, is_whole, seal
+from saber_dagster.sealed import is_whole, sealed_parquet
 from saber_dagster.storage import AnyPath, read_many, write_atomic
 
 WHOLE = "all"
@@ -71,20 +71,12 @@ class TableStore:
         self, table: Table, frame: pl.DataFrame, provenance: Provenance, asset: Sequence[str]
     ) -> None:
         """Write a checked frame and its provenance in one step."""
-        buffer = io.BytesIO()
-        metadata = {_META: json.dumps(asdict(provenance)), **UNSEALED}
-        if table.numbers:  # columns of small numbers: more effort takes time and saves little
-            frame.write_parquet(
-                buffer,
-                compression_level=1,
-                statistics=False,
-                row_group_size=_SLICE // 4,
-                metadata=metadata,
-            )
-        else:
-            frame.write_parquet(buffer, metadata=metadata)
+        # columns of small numbers: more effort takes time and saves little
+        quick = {"compression_level": 1, "statistics": False, "row_group_size": _SLICE // 4}
+        options = quick if table.numbers else {}
+        data = sealed_parquet(frame, {_META: json.dumps(asdict(provenance))}, **options)
         partition = None if provenance.partition == WHOLE else provenance.partition
-        write_atomic(self.path(asset, partition), seal(buffer.getvalue()))
+        write_atomic(self.path(asset, partition), data)
 
     def load(
         self, table: str, asset: Sequence[str], partitions: Sequence[str | None]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from saber_dagster.engines import FINAL
 from saber_dagster.errors import SaberError
 from saber_dagster.ledger.rows import DEFAULTS, SCHEMA, LedgerError
-from saber_dagster.sealed import UNSEALED, is_whole, seal
+from saber_dagster.sealed import is_whole, sealed_parquet
 from saber_dagster.storage import AnyPath, files_below, is_local, read_many, write_atomic
 
 _Made = TypeVar("_Made")
@@ -122,9 +122,7 @@ def retried(read: Callable[[], _Made]) -> _Made:
 
 def parquet_bytes(frame: pl.DataFrame) -> bytes:
     """A frame as a Parquet file in whose metadata its own SHA-256 stands, taken with zeros there."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata=UNSEALED, statistics=False)
-    return seal(buffer.getvalue())
+    return sealed_parquet(frame, statistics=False)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from saber_dagster.ledger.segments import (
     write_keys,
     write_segment,
 )
+from saber_dagster.ledger.texts import write_pack
 from saber_dagster.ledger.transfer import export, import_from
 from saber_dagster.ledger.verify import verify
 from saber_dagster.replies import ParseError
@@ -260,6 +261,27 @@ def test_compaction_does_not_change_which_reply_counts(ledger):
     assert [path.parent.name for path in segments(ledger)] == ["c01", "c02", "c00"]
     assert replayed(ledger, [20]) == [1.0]
     assert ledger.frame().equals(before)
+
+
+@pytest.mark.parametrize(
+    ("folder", "writer", "less"),
+    [
+        ("tournament_rounds", write_segment, lambda rows: rows.head(-1)),
+        ("texts", write_pack, lambda texts: dict(list(texts.items())[1:])),
+    ],
+)
+def test_compaction_keeps_the_old_files_if_the_new_one_lacks_a_row(
+    ledger, monkeypatch, folder, writer, less
+):
+    def lose(path, rows):
+        return writer(path, less(rows))
+
+    monkeypatch.setattr(f"saber_dagster.ledger.compact.{writer.__name__}", lose)
+    before = {path: path.read_bytes() for path in (ledger.root / folder).rglob("*.*")}
+    with pytest.raises(LedgerError, match="did not come back as it was written; the files that it"):
+        compact(ledger)
+    assert {path: path.read_bytes() for path in (ledger.root / folder).rglob("*.*")} == before
+    assert replayed(ledger) == [1.0] * 9
 
 
 def test_compaction_stops_at_a_damaged_file(ledger):
